@@ -362,8 +362,8 @@ test('reads the mirror only when its first line is the first line of a journal',
   const { objects, put } = memory()
   const guard = await ClusterGuard.acquire(aging(objects).given)
   expect(await guard.read()).toBeUndefined()
-  const first = journalLine({ kind: 'phase', phase: 12, event: 'begun' }, now.getTime(), undefined)
-  const second = journalLine({ kind: 'phase', phase: 12, event: 'begun' }, now.getTime(), first)
+  const first = journalLine({ kind: 'phase', phase: 12, event: 'started' }, now.getTime(), undefined)
+  const second = journalLine({ kind: 'phase', phase: 12, event: 'started' }, now.getTime(), first)
   for (const [text, isRead] of [
     [`${first}\n${second}\n`, true],
     [`${second}\n${first}\n`, false],
@@ -379,8 +379,8 @@ test('reads the mirror only when its first line is the first line of a journal',
 
 test('does not read the mirror of a finished rotation when the operator names another journal', async () => {
   const { objects, put } = memory()
-  const first = journalLine({ kind: 'phase', phase: 12, event: 'begun' }, now.getTime(), undefined)
-  const last = journalLine({ kind: 'phase', phase: 12, event: 'held' }, now.getTime(), first)
+  const first = journalLine({ kind: 'phase', phase: 12, event: 'started' }, now.getTime(), undefined)
+  const last = journalLine({ kind: 'phase', phase: 12, event: 'completed' }, now.getTime(), first)
   const [open, finished] = [`${first}\n`, `${first}\n${last}\n`]
   put('configmaps', { data: { 'journal.jsonl': open } })
   expect(await mirroredJournal(objects, true)).toBe(open)

@@ -57,3 +57,16 @@ test.each([
     }),
   )
 })
+
+test('refuses a journal with the phase events of another version', () => {
+  const record = { kind: 'phase', phase: 12, event: 'held' } as unknown as JournalRecord
+  expect(() => readJournal(`${journalLine(record, 0, undefined)}\n`)).toThrow(
+    expect.objectContaining({
+      code: 'KCERT_JOURNAL_DAMAGED',
+      why: expect.stringMatching(
+        /^its event is unknown: another version of kcert wrote it; move the journal/,
+      ),
+      next: 'kcert rotate-ca',
+    }),
+  )
+})

@@ -21,10 +21,12 @@ interface RotationEntry {
 /** Choices that do not change in the middle of a rotation. */
 export type Choices = Pick<Settings, 'cas' | 'withBridge' | 'reason' | 'newKeys'>
 
+export const phaseEvents = ['started', 'completed', 'stopped', 'rolled-back'] as const
+
 interface PhaseEntry {
   readonly kind: 'phase'
   readonly phase: number
-  readonly event: 'begun' | 'held' | 'stopped' | 'undone'
+  readonly event: (typeof phaseEvents)[number]
   readonly detail?: string
 }
 
@@ -76,6 +78,8 @@ export function readJournal(text: string): readonly JournalEntry[] {
     const entry = entryOf(line, index)
     if (entry.previous !== previous) throw damaged(index, 'its digest of the previous line does not match')
     if (entry.kind === 'rotation') checkCas(entry, index)
+    if (entry.kind === 'phase' && !phaseEvents.includes(entry.event))
+      throw damaged(index, 'its event is unknown: another version of kcert wrote it')
     previous = digestOf(line)
     return entry
   })
@@ -129,7 +133,7 @@ export function sinceRollback(entries: readonly JournalEntry[]): readonly Journa
 /** Returns true when the rotation in the journal is finished. */
 export function isOfFinished(entries: readonly JournalEntry[]): boolean {
   const last = entries.findLast((entry) => entry.kind === 'phase')
-  return last?.kind === 'phase' && last.event === 'held' && rowNumbered(last.phase)?.dropsOld === true
+  return last?.kind === 'phase' && last.event === 'completed' && rowNumbered(last.phase)?.dropsOld === true
 }
 
 /** Returns the last result of each probe, by key. */
@@ -156,7 +160,7 @@ function isRate(rate: Readonly<Record<keyof HandshakeRate, unknown>> | undefined
 export function intentsIn(entries: readonly JournalEntry[]): readonly IntentSnapshot[] {
   const intents = new Map<number, IntentSnapshot>()
   for (const entry of entries) {
-    if (entry.kind === 'phase' && entry.event === 'undone') intents.delete(entry.phase)
+    if (entry.kind === 'phase' && entry.event === 'rolled-back') intents.delete(entry.phase)
     if (entry.kind !== 'intent' || intents.has(entry.phase)) continue
     intents.set(entry.phase, {
       phase: entry.phase,
@@ -195,7 +199,7 @@ function rotationIn(entries: readonly JournalEntry[]): RotationEntry | undefined
 
 /** After this undo, the new CA's key is gone from every node, and the next rotation creates another. */
 function isTakenBack({ phase, event }: PhaseEntry): boolean {
-  return event === 'undone' && rowNumbered(phase)?.begins === true
+  return event === 'rolled-back' && rowNumbered(phase)?.begins === true
 }
 
 /** Marks the start of an undo in the journal. */

@@ -8,7 +8,7 @@
 /**
  * What running a phase can affect: nothing, files and objects, processes, or the ability to undo. Determines how it is confirmed.
  */
-type Risk = 'reads' | 'writes' | 'restarts' | 'no-return'
+type Risk = 'reads' | 'writes' | 'restarts' | 'irreversible'
 
 /** The properties of a phase without its implementation (`Phase`). Other modules use its traits, never its number. */
 export interface PhaseRow {
@@ -96,7 +96,7 @@ const rows = {
   'drop-old': {
     title: "remove the old CA and restore kubeadm's defaults",
     after: [11],
-    risk: 'no-return',
+    risk: 'irreversible',
     dropsOld: true,
   },
 } as const satisfies Readonly<Record<string, Omit<PhaseRow, 'id' | 'number'>>>

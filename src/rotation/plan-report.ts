@@ -32,7 +32,7 @@ export function wholePlan(observed: Snapshot, target: Target, rollEveryMs = 0): 
     )
   }
   const distinct = new Map(blockers.map((refusal) => [refusal.what, refusal]))
-  return planOf('whole', phases, observed, target, [...distinct.values()])
+  return planOf('all', phases, observed, target, [...distinct.values()])
 }
 
 function foreseenView(foreseen: ForecastPhase, rollEveryMs: number): PhasePlanView {

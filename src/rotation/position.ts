@@ -10,16 +10,16 @@ import type { TargetSections } from './target-reading.ts'
 
 export type Position =
   /** No certificate of the new CA is in use: phases up to 8 may run. */
-  | 'introducing'
+  | 'preparing'
   /** A server or client presents a leaf certificate of the new CA: phases from 9 on may run. */
-  | 'presenting'
+  | 'reissuing'
   /** A verifier trusts only the new CA, or phase 12 recorded that it will make this change. */
-  | 'dropping'
+  | 'removing'
 
 /** Returns the position, which determines the earliest phase that may still run. */
 export function positionOf(observed: Observed<TargetSections>, target: Target): Position {
-  if (target.isDropping) return 'dropping'
-  return presentsNew(observed, target) ? 'presenting' : 'introducing'
+  if (target.isDropping) return 'removing'
+  return presentsNew(observed, target) ? 'reissuing' : 'preparing'
 }
 
 /** Only API servers and kubelets count, not the kubeconfigs of phase 7. */
@@ -37,7 +37,7 @@ export function earliestPhase(
   target: Target,
   number: number,
 ): readonly Refusal[] {
-  if (positionOf(observed, target) !== 'dropping' || rowNumbered(number)?.dropsOld) return []
+  if (positionOf(observed, target) !== 'removing' || rowNumbered(number)?.dropsOld) return []
   return [
     {
       what: `phase ${number} cannot run any more: the old CA is being removed`,

@@ -12,13 +12,13 @@ import { revertedPhases } from './upgrades.ts'
 export interface PhaseStatus {
   readonly phase: Phase
   readonly gaps: readonly PendingItem[]
-  /** `later`: an earlier phase that must be complete first has pending items. */
-  readonly state: 'holds' | 'open' | 'later'
+  /** `waiting`: an earlier phase that must be complete first has pending items. */
+  readonly state: 'complete' | 'incomplete' | 'waiting'
   readonly remarks: readonly string[]
 }
 
 export interface RotationProgress {
-  readonly state: 'not-begun' | 'under-way' | 'finished'
+  readonly state: 'not-started' | 'in-progress' | 'finished'
   readonly position: Position
   readonly phases: readonly PhaseStatus[]
   /** The first phase with pending items; undefined when nothing is left. */
@@ -40,9 +40,9 @@ export function progressOf(observed: Snapshot, target: Target): RotationProgress
   }))
   const open = new Set(found.flatMap(({ phase, gaps }) => (gaps.length > 0 ? [phase.number] : [])))
   const phases = found.map((one): PhaseStatus => {
-    if (one.gaps.length === 0) return { ...one, state: 'holds' }
+    if (one.gaps.length === 0) return { ...one, state: 'complete' }
     const isLater = !target.isDropping && needed([one.phase.number]).some((number) => open.has(number))
-    return { ...one, state: isLater ? 'later' : 'open' }
+    return { ...one, state: isLater ? 'waiting' : 'incomplete' }
   })
   const next = phases.find(({ gaps }) => gaps.length > 0)?.phase
   return {
@@ -60,7 +60,7 @@ export function outOfOrder(
   { phases, position, takenBack: back }: RotationProgress,
   numbers: readonly number[],
 ): readonly Refusal[] {
-  if (position === 'dropping') return []
+  if (position === 'removing') return []
   return needed(numbers).flatMap((number) => {
     const gaps = phases[number - 1]?.gaps ?? []
     const cause = (back.get(number) ?? []).map((remark) => `; ${remark}`).join('')
@@ -93,8 +93,8 @@ export function isPast({ dropsOld }: Phase, { isDropping }: Target): boolean {
 }
 
 function stateOf({ isDropping, changes }: Target, next: Phase | undefined): RotationProgress['state'] {
-  if (isDropping) return next === undefined ? 'finished' : 'under-way'
-  return changes.every(({ newCa }) => isPlanned(newCa)) ? 'not-begun' : 'under-way'
+  if (isDropping) return next === undefined ? 'finished' : 'in-progress'
+  return changes.every(({ newCa }) => isPlanned(newCa)) ? 'not-started' : 'in-progress'
 }
 
 function blockersOf(observed: Snapshot, target: Target, next: Phase | undefined): readonly Refusal[] {

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { timeSchema as time } from '../x509/json-fields.ts'
+import { phaseEvents } from './journal.ts'
 import { phaseTable } from './phase-table.ts'
 import { described, header, optionalField, seconds, text, texts } from './schema-parts.ts'
 
@@ -8,7 +9,7 @@ import { described, header, optionalField, seconds, text, texts } from './schema
 const hex = v.pipe(text, v.regex(/^[0-9a-f]+$/))
 const phaseNumber = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(phaseTable.length))
 const risk = described(
-  v.picklist(['reads', 'writes', 'restarts', 'no-return']),
+  v.picklist(['reads', 'writes', 'restarts', 'irreversible']),
   'what running the phase can affect: nothing, files and objects, processes, or the possibility to roll back',
 )
 
@@ -53,7 +54,7 @@ const evidenceSchema = v.object({
 })
 
 const runSchema = v.object({
-  event: v.picklist(['begun', 'held', 'stopped', 'undone']),
+  event: v.picklist(phaseEvents),
   at: time,
   detail: v.optional(text),
 })
@@ -79,10 +80,10 @@ const keptKeysSchema = described(
 
 export const rotationStatusSchema = v.object({
   ...header('RotationStatus'),
-  state: v.picklist(['not-begun', 'under-way', 'finished']),
+  state: v.picklist(['not-started', 'in-progress', 'finished']),
   position: described(
-    v.picklist(['introducing', 'presenting', 'dropping']),
-    'read from the cluster. introducing: certificates of the new CA are not used yet; presenting: they are in use; dropping: the old CA is being removed',
+    v.picklist(['preparing', 'reissuing', 'removing']),
+    'read from the cluster. preparing: certificates of the new CA are not used yet; reissuing: they are in use; removing: the old CA is being removed',
   ),
   authorities: v.array(caSchema),
   next: optionalField(nextSchema, 'absent if nothing is left to do'),
@@ -93,8 +94,8 @@ export const rotationStatusSchema = v.object({
       title: text,
       risk,
       state: described(
-        v.picklist(['holds', 'open', 'later']),
-        'holds: complete; open: incomplete; later: a phase that must be complete first is not',
+        v.picklist(['complete', 'incomplete', 'waiting']),
+        'complete; incomplete; waiting: a phase that must be complete first is not',
       ),
       gaps: v.array(pendingItemSchema),
       remarks: texts,
@@ -148,8 +149,8 @@ const partySchema = v.object({
 export const rotationPlanSchema = v.object({
   ...header('RotationPlan'),
   scope: described(
-    v.picklist(['whole', 'phase']),
-    'whole: every phase, each planned on the expected result of the previous one; phase: exactly what the next run would do',
+    v.picklist(['all', 'phase']),
+    'all: every phase, each planned on the expected result of the previous one; phase: exactly what the next run would do',
   ),
   authorities: v.array(caSchema),
   verifiers: v.array(
@@ -191,15 +192,15 @@ export const rotationPlanSchema = v.object({
 
 export const rotationRunSchema = v.object({
   ...header('RotationRun'),
-  direction: v.picklist(['forward', 'back']),
+  direction: v.picklist(['forward', 'rollback']),
   outcome: v.picklist(['done', 'declined']),
   phases: v.array(
     v.object({
       number: phaseNumber,
       title: text,
-      outcome: v.picklist(['held', 'declined']),
-      beganAt: time,
-      endedAt: time,
+      outcome: v.picklist(['completed', 'declined']),
+      startedAt: time,
+      finishedAt: time,
       actions: described(
         v.number(),
         'number of changes, waits and checks; 0: the phase was already complete',
@@ -213,7 +214,7 @@ export const rotationRunSchema = v.object({
 
 export const rotationOldKeysSchema = v.object({
   ...header('RotationOldKeys'),
-  way: v.picklist(['archive', 'destroy']),
+  action: v.picklist(['archive', 'destroy']),
   outcome: described(
     v.picklist(['nothing-left', 'planned', 'declined', 'done', 'incomplete']),
     'incomplete: a node did not answer and may have more keys, or a key is encrypted',
@@ -230,7 +231,7 @@ export const rotationOldKeysSchema = v.object({
       v.object({
         ...keyFileSchema.entries,
         sha256: described(hex, 'SHA-256 of the file'),
-        state: described(v.picklist(['there', 'removed']), 'state at the end of the command'),
+        state: described(v.picklist(['present', 'removed']), 'state at the end of the command'),
       }),
     ),
     "files in kcert's own folders",

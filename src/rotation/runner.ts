@@ -43,15 +43,15 @@ import { downgradesIn } from './upgrades.ts'
 
 /** Events of a run, for the terminal, the log and tests. */
 export type RotationEvent =
-  | { readonly kind: 'phase-begun'; readonly phase: number; readonly title: string; readonly gaps: number }
-  | { readonly kind: 'action-begun' | 'action-done'; readonly action: Action; readonly what: string }
+  | { readonly kind: 'phase-started'; readonly phase: number; readonly title: string; readonly gaps: number }
+  | { readonly kind: 'action-started' | 'action-done'; readonly action: Action; readonly what: string }
   | {
       readonly kind: 'waiting'
       readonly action: Action
       readonly what: string
       readonly missing: readonly PendingItem[]
     }
-  | { readonly kind: 'phase-held'; readonly phase: number; readonly remarks: readonly string[] }
+  | { readonly kind: 'phase-completed'; readonly phase: number; readonly remarks: readonly string[] }
   | { readonly kind: 'phase-stopped'; readonly phase: number; readonly error: KcertError }
 
 export interface PlannedPhase {
@@ -84,7 +84,7 @@ export interface Surroundings {
   readonly before?: (action: Action) => Promise<void>
 }
 
-export type PhaseOutcome = 'held' | 'declined'
+export type PhaseOutcome = 'completed' | 'declined'
 
 /** Interval at which a phase evaluates its conditions. */
 const pollMs = 500
@@ -158,11 +158,11 @@ export class Rotation {
     const { plan, on } = await this.planUndo(number)
     if (plan.steps.length > 0) {
       if (!(await this.around.confirm(plan, on))) return 'declined'
-      await this.journal.record({ kind: 'phase', phase: number, event: 'begun', detail: undoing })
+      await this.journal.record({ kind: 'phase', phase: number, event: 'started', detail: undoing })
     }
     await this.performAll(plan.steps)
-    await this.journal.record({ kind: 'phase', phase: number, event: 'undone' })
-    return 'held'
+    await this.journal.record({ kind: 'phase', phase: number, event: 'rolled-back' })
+    return 'completed'
   }
 
   /** Returns a snapshot of these sections, with the evidence and choices in the journal. */
@@ -187,20 +187,20 @@ export class Rotation {
     for (let round = 1; ; round++) {
       const { observed, target } = await this.observe(phase.sees)
       const gaps = phase.gaps(observed, target)
-      if (gaps.length === 0) return this.held(phase, observed, target)
+      if (gaps.length === 0) return this.completed(phase, observed, target)
       // The model needs all sections; a complete phase does not need the model.
       const plan = await this.plan(number)
       if (round === 1) {
-        this.around.emit({ kind: 'phase-begun', phase: number, title, gaps: gaps.length })
+        this.around.emit({ kind: 'phase-started', phase: number, title, gaps: gaps.length })
         if (!(await this.around.confirm(plan, { observed, target }))) return 'declined'
         // Record this before phase 12 removes the files that contain it.
         await this.remember(target)
-        await this.journal.record({ kind: 'phase', phase: number, event: 'begun' })
-        if (phase.risk === 'no-return') await this.rememberWaivers()
+        await this.journal.record({ kind: 'phase', phase: number, event: 'started' })
+        if (phase.risk === 'irreversible') await this.rememberWaivers()
       }
       await this.performAll(plan.steps)
       const { open, on } = await this.settle(phase)
-      if (open.length === 0) return this.held(phase, on.observed, on.target)
+      if (open.length === 0) return this.completed(phase, on.observed, on.target)
       if (round === mostRounds) throw unclosed(phase, open)
     }
   }
@@ -220,14 +220,14 @@ export class Rotation {
     return { number, title, risk, gaps, steps, remarks }
   }
 
-  private async held(phase: Phase, observed: Snapshot, target: Target): Promise<'held'> {
+  private async completed(phase: Phase, observed: Snapshot, target: Target): Promise<'completed'> {
     const { number } = phase
     refuse(unseenNodes(observed))
     const remarks = phase.remarks(observed, target)
-    this.around.emit({ kind: 'phase-held', phase: number, remarks })
+    this.around.emit({ kind: 'phase-completed', phase: number, remarks })
     await this.remember(target)
-    await this.journal.record({ kind: 'phase', phase: number, event: 'held' })
-    return 'held'
+    await this.journal.record({ kind: 'phase', phase: number, event: 'completed' })
+    return 'completed'
   }
 
   /** Records the CAs in the journal once they exist. Phase 12 needs the record when kcert's folder is partly deleted. */
@@ -291,7 +291,7 @@ export class Rotation {
   private async perform(action: Action): Promise<void> {
     const what = describeAction(action)
     await this.around.before?.(action)
-    this.around.emit({ kind: 'action-begun', action, what })
+    this.around.emit({ kind: 'action-started', action, what })
     const { phase } = action
     if (action.kind === 'wait') await this.wait(action)
     else if (action.kind === 'ask') await this.ask(action.id, action.question)

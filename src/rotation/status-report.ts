@@ -46,7 +46,7 @@ export function nextOf({ state, next, phases, blockers }: RotationProgress): Nex
   if (next === undefined) return undefined
   const [blocker] = blockers
   if (blocker !== undefined) return { command: blocker.next, why: blocker.what }
-  const why = state === 'not-begun' ? 'nothing has changed yet' : firstOf(phases[next - 1]?.gaps ?? [])
+  const why = state === 'not-started' ? 'nothing has changed yet' : firstOf(phases[next - 1]?.gaps ?? [])
   return { command: commandLine`kcert rotate-ca --phase ${next}`, why }
 }
 
@@ -69,7 +69,7 @@ function nodesOf(observed: Snapshot, { phases }: RotationProgress): RotationStat
   const open = new Map<string, Set<number>>()
   const names = new Set(observed.nodes.map(({ name }) => name))
   for (const { phase, gaps, state } of phases) {
-    if (state === 'later') continue
+    if (state === 'waiting') continue
     for (const { at } of gaps) {
       // "cp1", "cp1/kubelet", "cp1:/etc/kubernetes/pki/ca.crt"
       const node = at.replace(/[/:].*/s, '')

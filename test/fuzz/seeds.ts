@@ -324,12 +324,12 @@ function rotationJournal(): Uint8Array {
       changes: [{ ca: 'cluster', oldCa: ca, newCa: ca }],
       settings: { cas: ['cluster'], withBridge: true, newKeys: false },
     },
-    { kind: 'phase', phase: 1, event: 'begun' },
+    { kind: 'phase', phase: 1, event: 'started' },
     { kind: 'intent', phase: 1, action: digest, what: 'write cp1:/etc/kubernetes/pki/ca.crt' },
     { kind: 'done', phase: 1, action: digest, what: 'write cp1:/etc/kubernetes/pki/ca.crt' },
     { kind: 'evidence', phase: 1, key: 'signs', ok: true, atMs: 1, detail: 'x' },
     { kind: 'waiver', id: 'pod/a' },
-    { kind: 'phase', phase: 1, event: 'undone', detail: 'undo' },
+    { kind: 'phase', phase: 1, event: 'rolled-back', detail: 'undo' },
   ] as unknown as JournalRecord[]
   let last: string | undefined
   const lines = records.map((record, index) => {

@@ -65,9 +65,9 @@ export async function rotateUnderWatch(
   return {
     verdict: evaluate([...samples.filter(({ kind }) => kind !== 'counter'), ...watched].map(named), table),
     seconds,
-    phases: phases.map(({ number, beganAt, endedAt, actions }) => ({
+    phases: phases.map(({ number, startedAt, finishedAt, actions }) => ({
       number,
-      seconds: (Date.parse(endedAt) - Date.parse(beganAt)) / 1000,
+      seconds: (Date.parse(finishedAt) - Date.parse(startedAt)) / 1000,
       actions,
     })),
     restarted: [...before].flatMap(([name, start]) => (after.get(name) === start ? [] : [name])),
@@ -183,7 +183,7 @@ function expectations(journal: readonly JournalEntry[], isAlone: boolean): Expec
     ({ kind, what }) =>
       kind === 'intent' && what.startsWith('roll out Deployment kube-system/metrics-server'),
   )
-  const byOwner = { from: event(9, 'held'), until: event(10, 'begun') }
+  const byOwner = { from: event(9, 'completed'), until: event(10, 'started') }
   const replacements = [
     ...rolls.map(({ at }) => ({ kind: 'aggregated' as const, from: at, until: later(at, 60_000) })),
     { kind: 'aggregated' as const, ...byOwner },

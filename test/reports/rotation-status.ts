@@ -9,8 +9,8 @@ export const sampleStatus: RotationStatus = {
   apiVersion: 'kcert/v1',
   kind: 'RotationStatus',
   generatedAt: at,
-  state: 'under-way',
-  position: 'introducing',
+  state: 'in-progress',
+  position: 'preparing',
   authorities: [
     {
       ca: 'cluster',
@@ -37,7 +37,7 @@ export const sampleStatus: RotationStatus = {
     id,
     title,
     risk,
-    state: index < 4 ? 'holds' : index === 4 ? 'open' : 'later',
+    state: index < 4 ? 'complete' : index === 4 ? 'incomplete' : 'waiting',
     gaps:
       index === 4
         ? [
@@ -61,7 +61,7 @@ export const sampleStatus: RotationStatus = {
             },
           ]
         : [],
-    ...(index < 4 ? { lastRun: { event: 'held' as const, at } } : {}),
+    ...(index < 4 ? { lastRun: { event: 'completed' as const, at } } : {}),
   })),
   nodes: [
     { name: 'cp1', isControlPlane: true, isReady: true, clockSkewSeconds: 0.02, openPhases: [5] },

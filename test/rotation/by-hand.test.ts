@@ -13,7 +13,7 @@ const kubeletLeaf = '/etc/kubernetes/pki/kubelet.pem'
 
 function written(scene: Scene, phase: number): string[] {
   return scene.events.flatMap((event) =>
-    event.kind === 'action-begun' && event.action.kind === 'write-file' && event.action.phase === phase
+    event.kind === 'action-started' && event.action.kind === 'write-file' && event.action.phase === phase
       ? [`${event.action.node}:${event.action.path}`]
       : [],
   )

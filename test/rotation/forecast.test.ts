@@ -58,7 +58,7 @@ test.for(variants)(
       scene.events.length = 0
       if (number === 12) scene.clients.expectsBridge = false
       await scene.run(number)
-      const done = scene.events.flatMap((event) => (event.kind === 'action-begun' ? [event.action] : []))
+      const done = scene.events.flatMap((event) => (event.kind === 'action-started' ? [event.action] : []))
       expect([number, ...reported(done)]).toEqual([number, ...reported(steps)])
     }
     expect(scene.clients.failures).toEqual([])

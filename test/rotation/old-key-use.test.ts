@@ -21,7 +21,7 @@ const rotation = (newCa: string) =>
     kind: 'rotation',
     changes: [{ ca: 'cluster', oldCa: record('old'), newCa: record(newCa) }],
   }) as unknown as JournalEntry
-const phase = (number: number, event: 'held' | 'begun') =>
+const phase = (number: number, event: 'completed' | 'started') =>
   ({ kind: 'phase', phase: number, event }) as unknown as JournalEntry
 
 function thrown(act: () => unknown): unknown {
@@ -35,7 +35,7 @@ function thrown(act: () => unknown): unknown {
 
 describe('the old CAs of a journal', () => {
   test('are those of a finished rotation', () => {
-    expect(oldCasOf([rotation('new'), phase(12, 'held')])).toEqual([old])
+    expect(oldCasOf([rotation('new'), phase(12, 'completed')])).toEqual([old])
   })
 
   test.each<[string, JournalEntry[], object]>([
@@ -48,8 +48,8 @@ describe('the old CAs of a journal', () => {
       },
     ],
     [
-      'phase 12 has begun',
-      [rotation('new'), phase(12, 'begun')],
+      'phase 12 has started',
+      [rotation('new'), phase(12, 'started')],
       {
         message: 'the rotation is not finished',
         next: 'kcert rotate-ca',
@@ -57,13 +57,13 @@ describe('the old CAs of a journal', () => {
     ],
     [
       'phase 11 is the last',
-      [rotation('new'), phase(11, 'held')],
+      [rotation('new'), phase(11, 'completed')],
       { message: 'the rotation is not finished' },
     ],
-    ['no CA is named', [phase(12, 'held')], { message: 'the rotation is not finished' }],
+    ['no CA is named', [phase(12, 'completed')], { message: 'the rotation is not finished' }],
     [
       'the new CA has the same key',
-      [rotation('old'), phase(12, 'held')],
+      [rotation('old'), phase(12, 'completed')],
       { message: 'the new cluster CA has the key of the old one' },
     ],
   ])('are refused: %s', (_, history, expected) => {

@@ -173,8 +173,8 @@ test('archive writes key and certificate with mode 0600, then removes them from 
 
 test.each(['destroy', 'archive'] as const)(
   '%s has the same result when killed before and during each action and run again',
-  async (way) => {
-    const to = way === 'archive' ? { archive: archive() } : {}
+  async (action) => {
+    const to = action === 'archive' ? { archive: archive() } : {}
     const killed = new Set<string>()
     let runs = 0
     for (;;) {

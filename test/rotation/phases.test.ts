@@ -58,7 +58,7 @@ const facts: Readonly<Record<number, readonly string[]>> = {
   ],
   10: ['cluster-info', '9', 'writes', 'clusterInfo'],
   11: ['verify', '9,10', 'reads', 'components kubelets files published pods stored handshakes evidence'],
-  12: ['drop-old', '11', 'no-return', everything],
+  12: ['drop-old', '11', 'irreversible', everything],
 }
 
 /** Longest text that a person reviews before a commit. */

@@ -287,7 +287,7 @@ describe('Kubernetes versions', () => {
   test('accepts every version in a phase that only reads', () => {
     const settings = { acceptedVersions: new Set<string>() }
     expect(what(nodes('v1.38.0'), settings, phase(3, 'reads'))).toEqual([])
-    expect(refusals(nodes('v1.38.0'), settings, phase(12, 'no-return'))[0]?.next).toBe(
+    expect(refusals(nodes('v1.38.0'), settings, phase(12, 'irreversible'))[0]?.next).toBe(
       'kcert rotate-ca plan --accept-untested-version 1.38',
     )
   })

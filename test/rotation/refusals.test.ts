@@ -156,12 +156,12 @@ test('reads the position from the presented certificates and from the intents in
     positions.push(positionOf(observed, target))
   }
   const { observed, target } = await observeIn(scene)
-  expect(positions).toEqual(['introducing', 'presenting', 'presenting'])
+  expect(positions).toEqual(['preparing', 'reissuing', 'reissuing'])
   expect(earliestPhase(observed, target, 5)).toEqual([])
   scene.clients.expectsBridge = false
   await scene.run(12)
   const after = await observeIn(scene)
-  expect(positionOf(after.observed, after.target)).toBe('dropping')
+  expect(positionOf(after.observed, after.target)).toBe('removing')
   expect(earliestPhase(after.observed, after.target, 12)).toEqual([])
   expect(earliestPhase(after.observed, after.target, 5)).toEqual([
     {

@@ -322,17 +322,17 @@ describe('a phase', () => {
     await run.prove(await state(1))
     const rotation = await run.open()
     const known = run.said.length
-    expect(await rotation.run(1)).toBe('held')
-    expect(await rotation.run(8)).toBe('held')
-    expect(run.said.slice(known)).toEqual(['rotation', 'phase 1 held', 'phase 8 held'])
-    expect(run.reported).toEqual(['phase-held 1', 'phase-held 8'])
+    expect(await rotation.run(1)).toBe('completed')
+    expect(await rotation.run(8)).toBe('completed')
+    expect(run.said.slice(known)).toEqual(['rotation', 'phase 1 completed', 'phase 8 completed'])
+    expect(run.reported).toEqual(['phase-completed 1', 'phase-completed 8'])
     const [, last] = run.events
     expect(last).toMatchObject({ remarks: ['complete: no cloud-controller-manager with --root-ca-file'] })
     expect(run.confirmed).toEqual([])
     run.settings = { ...defaultSettings, newKeys: true }
     const other = await run.open()
     await other.run(8)
-    expect(run.said.slice(known + 3)).toEqual(['rotation', 'phase 8 held'])
+    expect(run.said.slice(known + 3)).toEqual(['rotation', 'phase 8 completed'])
   })
 
   test('is incomplete while a node is not observed', async () => {
@@ -357,7 +357,7 @@ describe('a phase', () => {
     run.confirms = false
     expect(await (await run.open()).run(2)).toBe('declined')
     expect([run.said, run.acts, run.confirmed]).toEqual([[], [], [2]])
-    expect(run.reported).toEqual(['phase-begun 2 3'])
+    expect(run.reported).toEqual(['phase-started 2 3'])
   })
 
   test('stops when its wait times out', async () => {
@@ -373,8 +373,8 @@ describe('a phase', () => {
     expect(error.why).toMatch(/^still pending: ConfigMap default\/kube-root-ca.crt \(unchanged\), /)
     expect(run.nowMs).toBe(300_000)
     expect(run.reported).toEqual([
-      `phase-begun 3 ${open.published.length}`,
-      'action-begun wait until kube-controller-manager has published both CAs to every namespace',
+      `phase-started 3 ${open.published.length}`,
+      'action-started wait until kube-controller-manager has published both CAs to every namespace',
       expect.stringMatching(
         /^waiting kube-controller-manager has published both CAs to every namespace ConfigMap default/,
       ),
@@ -387,13 +387,13 @@ describe('a phase', () => {
     const published = (await state(1)).observed.published
     // The observations for the phase and its plan, then the one for the wait.
     const run = new Run((observe) => (observe < 2 ? { ...observed, published } : observed))
-    expect(await (await run.open()).run(3)).toBe('held')
-    expect(run.said).toEqual(['rotation', 'phase 3 begun', 'phase 3 held'])
+    expect(await (await run.open()).run(3)).toBe('completed')
+    expect(run.said).toEqual(['rotation', 'phase 3 started', 'phase 3 completed'])
     expect(run.reported).toEqual([
-      `phase-begun 3 ${published.length}`,
-      'action-begun wait until kube-controller-manager has published both CAs to every namespace',
+      `phase-started 3 ${published.length}`,
+      'action-started wait until kube-controller-manager has published both CAs to every namespace',
       'action-done wait until kube-controller-manager has published both CAs to every namespace',
-      'phase-held 3',
+      'phase-completed 3',
     ])
     expect(run.acts).toEqual(['before wait'])
     expect(run.nowMs).toBe(0)
@@ -429,7 +429,7 @@ describe('a phase', () => {
     const planned = target.changes.map(({ newCa }) => newCa.digest.startsWith('planned:'))
     expect(planned).toEqual([false, true])
     await rotation.run(8)
-    expect(run.said).toEqual(['phase 8 held'])
+    expect(run.said).toEqual(['phase 8 completed'])
   })
 
   test('12 records each waiver once', async () => {
@@ -441,7 +441,7 @@ describe('a phase', () => {
     }
     await run.record({ kind: 'waiver', id: 'Pod a' })
     await stop(run.open().then((one) => one.run(12)))
-    expect(run.said.slice(0, 4)).toEqual(['waiver Pod a', 'rotation', 'phase 12 begun', 'waiver Pod b'])
+    expect(run.said.slice(0, 4)).toEqual(['waiver Pod a', 'rotation', 'phase 12 started', 'waiver Pod b'])
     const early = await inState(1)
     early.settings = run.settings
     early.act = run.act
@@ -459,7 +459,7 @@ describe('a phase', () => {
     const begun = run.said.filter((line) => line.startsWith('intent'))
     expect(begun).toHaveLength(4 * new Set(begun).size)
     expect([run.nowMs, run.confirmed]).toEqual([0, [1]])
-    expect(run.said.filter((line) => line === 'phase 1 begun')).toHaveLength(1)
+    expect(run.said.filter((line) => line === 'phase 1 started')).toHaveLength(1)
     // Nothing is recorded until phase 1 has created the CAs.
     expect(run.said).not.toContain('rotation')
   })
@@ -475,8 +475,8 @@ describe('an undo', () => {
 
   test('asks nothing for a phase that changed nothing', async () => {
     const run = await inState(3)
-    expect(await (await run.open()).undo(3)).toBe('held')
-    expect([run.said, run.confirmed]).toEqual([['phase 3 undone'], []])
+    expect(await (await run.open()).undo(3)).toBe('completed')
+    expect([run.said, run.confirmed]).toEqual([['phase 3 rolled-back'], []])
   })
 
   test('is confirmed, started, done and reported', async () => {
@@ -487,12 +487,12 @@ describe('an undo', () => {
     expect([plan.gaps, plan.remarks]).toEqual([[], []])
     const steps = plan.steps.flatMap((step) => (step.kind === 'together' ? [] : [step.kind]))
     expect(steps).toEqual(['patch-object', 'write-file', 'restart', 'write-file', 'restart', 'wait'])
-    expect(await rotation.undo(2)).toBe('held')
+    expect(await rotation.undo(2)).toBe('completed')
     expect(run.confirmed).toEqual([2])
     const [shown] = run.shown
     expect(shown?.observed.components).toEqual((await state(2)).observed.components)
     expect(shown?.target.changes.map(({ ca }) => ca)).toEqual(['cluster', 'front-proxy'])
-    expect([run.said[0], run.said.at(-1)]).toEqual(['phase 2 begun undo', 'phase 2 undone'])
+    expect([run.said[0], run.said.at(-1)]).toEqual(['phase 2 started undo', 'phase 2 rolled-back'])
     expect(run.acts.filter((act) => !act.startsWith('before'))).toEqual(
       steps.slice(0, -1).map((kind) => `${kind} at 0`),
     )
@@ -539,9 +539,9 @@ describe('steps', () => {
       'done 2 remove n:/x',
     ])
     expect(run.reported).toEqual([
-      'action-begun restart a',
+      'action-started restart a',
       'action-done restart a',
-      'action-begun remove n:/x',
+      'action-started remove n:/x',
       'action-done remove n:/x',
     ])
     expect(run.acts).toEqual(['before restart', 'restart at 0', 'before write-file', 'write-file at 0'])
@@ -621,7 +621,7 @@ describe('a wait', () => {
     await (await run.open()).performAll([waiting])
     expect([run.observations, run.nowMs]).toEqual([4, 1_500])
     expect(run.reported).toEqual([
-      'action-begun wait until x has a leader',
+      'action-started wait until x has a leader',
       'waiting x has a leader x: no leader',
       'action-done wait until x has a leader',
     ])
@@ -732,7 +732,7 @@ describe('a probe', () => {
     const [entry] = readJournal(run.journal.text)
     expect(entry).toMatchObject({ kind: 'evidence', ok: false })
     expect(entry).not.toHaveProperty('rate')
-    expect(run.reported).toEqual(['action-begun check: signer new'])
+    expect(run.reported).toEqual(['action-started check: signer new'])
     expect(run.sections).toEqual([])
   })
 

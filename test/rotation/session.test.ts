@@ -37,8 +37,8 @@ test('before any change, shows the phases and the first command', async () => {
   const operator = new SimulatedOperator(new Scene(small))
   const status = await operator.command((session) => session.status())
   expect(violations('RotationStatus', status)).toEqual([])
-  expect(status).toMatchObject({ state: 'not-begun', next: { command: 'kcert rotate-ca --phase 1' } })
-  await expect(renderProgress(status, wide)).toMatchFileSnapshot(golden('not-begun'))
+  expect(status).toMatchObject({ state: 'not-started', next: { command: 'kcert rotate-ca --phase 1' } })
+  await expect(renderProgress(status, wide)).toMatchFileSnapshot(golden('not-started'))
 })
 
 test('the whole plan names servers, clients, changes, restarts and affected objects, but no secret', async () => {
@@ -290,7 +290,7 @@ test('rolls back phase by phase to the given one, and starts again with another 
   await operator.command((session) => session.rollback(0), yes)
   await scene.cluster.time.pass(120_000)
   expect(scene.files()).toEqual(files)
-  expect((await operator.command((session) => session.status())).state).toBe('not-begun')
+  expect((await operator.command((session) => session.status())).state).toBe('not-started')
   expect((await operator.command((session) => session.rollback(0), yes)).report.phases).toEqual([])
   await operator.command((session) => session.run(upTo(10)), yes)
   expect(scene.newCa().digest).not.toBe(firstCa)

@@ -78,14 +78,14 @@ test('the operator accepts the risk for an object by name, and kcert reports it 
   await scene.runInTurn(12)
   const { observed, target } = await observeIn(scene)
   const last = statusReport(observed, target, []).phases.at(-1)
-  expect(last?.state).toBe('holds')
+  expect(last?.state).toBe('complete')
   expect(last?.remarks).toContain(`${config} still contains the old CA without the new CA (data[ca.crt])`)
 })
 
 test('accepts an object with both CAs, and reports it once the old CA is removed', async () => {
   const scene = await before12((one) => one.cluster.store(config, { cas: [one.cluster.oldCa, one.newCa()] }))
   await scene.runInTurn(12)
-  expect(scene.events.findLast(({ kind }) => kind === 'phase-held')).toMatchObject({
+  expect(scene.events.findLast(({ kind }) => kind === 'phase-completed')).toMatchObject({
     remarks: [expect.any(String), `${config} still contains both CAs (data[ca.crt])`],
   })
   const { observed, target } = await observeIn(scene)

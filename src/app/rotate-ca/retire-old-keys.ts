@@ -58,12 +58,12 @@ export async function retireOldKeys(
   const found = await findOldKeys(oldKeys, observed, names, olds)
   const { files, encrypted, unreachable } = found
   const archived: string[] = []
-  const way = archive === undefined ? 'destroy' : 'archive'
+  const action = archive === undefined ? 'destroy' : 'archive'
   const reportOf = (outcome: RotationOldKeys['outcome']): RotationOldKeys => ({
     apiVersion: 'kcert/v1',
     kind: 'RotationOldKeys',
     generatedAt: timeOf(pace.now()),
-    way,
+    action,
     outcome,
     oldCas: olds.map(({ ca, subject, spki }) => ({ ca, subject, keySha256: spki })),
     files: files.map(({ node, path, digest, ca, isRemoved }) => ({
@@ -71,7 +71,7 @@ export async function retireOldKeys(
       path,
       ...(ca === undefined ? {} : { ca }),
       sha256: digest,
-      state: isRemoved ? 'removed' : 'there',
+      state: isRemoved ? 'removed' : 'present',
     })),
     archived,
     encrypted: encrypted.map(({ node, path }) => ({ node, path, ...whyEncrypted(path, olds) })),
@@ -93,11 +93,11 @@ export async function retireOldKeys(
   }
   if (dryRun && files.length > 0) return answer('planned', exitOf())
   if (files.length === 0) return atEnd()
-  if (!yes && !(await agrees(operator, way, () => render(reportOf('planned'))))) {
+  if (!yes && !(await agrees(operator, action, () => render(reportOf('planned'))))) {
     return answer('declined', exitCodes.no)
   }
   const act: Act = async (what, perform) => {
-    interruption(operator.interrupted, commandLine`kcert rotate-ca --${way}-old-key ${archive?.folder}`)
+    interruption(operator.interrupted, commandLine`kcert rotate-ca --${action}-old-key ${archive?.folder}`)
     await journal.around(
       { phase: phaseRow('drop-old').number, action: hash('sha256', what, 'hex'), what },
       perform,
@@ -169,16 +169,20 @@ async function archiveOne(
 
 async function agrees(
   { choose, type, note }: Operator,
-  way: RotationOldKeys['way'],
+  action: RotationOldKeys['action'],
   plan: () => string,
 ): Promise<boolean> {
   note(plan().trimEnd())
   if (choose === undefined || type === undefined) {
-    throw new KcertError('KCERT_ROTATION_UNCONFIRMED', `to ${way} the old CA's key requires confirmation`, {
-      why: noTerminal,
-      next: '--dry-run',
-    })
+    throw new KcertError(
+      'KCERT_ROTATION_UNCONFIRMED',
+      `to ${action} the old CA's key requires confirmation`,
+      {
+        why: noTerminal,
+        next: '--dry-run',
+      },
+    )
   }
-  if (way === 'archive') return choose('Archive the key and remove it from these nodes?')
+  if (action === 'archive') return choose('Archive the key and remove it from these nodes?')
   return type('Destroy the key on these nodes? This cannot be undone. Type "destroy" to continue:', 'destroy')
 }

@@ -105,7 +105,7 @@ function isPassing(
   observed: Snapshot,
   target: Target,
 ): boolean {
-  if (gaps.length === 0 || state !== 'open' || phase.number >= Math.min(...numbers)) return false
+  if (gaps.length === 0 || state !== 'incomplete' || phase.number >= Math.min(...numbers)) return false
   if (phase.risk === 'reads') return false
   const steps = phase.plan(observed, target)
   return steps.every((step) => step.kind === 'wait' || step.kind === 'probe')
@@ -296,7 +296,7 @@ export class RotationSession {
     const least = to ?? (begun[0] ?? 0) - 1
     const numbers = begun.filter((number) => number > least)
     this.isUndoing = true
-    return this.inTurn(numbers, 'back', (number) => this.rotation.undo(number))
+    return this.inTurn(numbers, 'rollback', (number) => this.rotation.undo(number))
   }
 
   /** Returns the exact first steps of a rollback; later phases are planned when they are reached. */
@@ -335,7 +335,7 @@ export class RotationSession {
   private async inTurn(
     numbers: readonly number[],
     direction: RotationRun['direction'],
-    act: (number: number) => Promise<'held' | 'declined'>,
+    act: (number: number) => Promise<'completed' | 'declined'>,
   ): Promise<RunAnswer> {
     const { pace } = this.ports
     const phases: PhaseRun[] = []
@@ -343,7 +343,7 @@ export class RotationSession {
       if (index > 0 && !(await this.goesOnWithPhase(number))) break
       this.actions = 0
       this.remarks = []
-      const beganAt = timeOf(pace.now())
+      const startedAt = timeOf(pace.now())
       const outcome = await this.withHooks(number, act)
       const { title } = phaseNumbered(number)
       const { actions, remarks } = this
@@ -351,14 +351,14 @@ export class RotationSession {
         number,
         title,
         outcome,
-        beganAt,
-        endedAt: timeOf(pace.now()),
+        startedAt,
+        finishedAt: timeOf(pace.now()),
         actions,
         remarks: [...remarks],
       })
       if (outcome === 'declined') break
     }
-    const isDone = phases.length === numbers.length && phases.every(({ outcome }) => outcome === 'held')
+    const isDone = phases.length === numbers.length && phases.every(({ outcome }) => outcome === 'completed')
     const { observed, target } = await this.observeAll()
     const progress = progressOf(observed, target)
     const next = nextOf(progress)
@@ -461,7 +461,7 @@ export class RotationSession {
       this.actions++
       this.hooks?.done(event.action)
     }
-    if (event.kind === 'phase-held') this.remarks = event.remarks
+    if (event.kind === 'phase-completed') this.remarks = event.remarks
     this.operator.tell(event)
   }
 
@@ -471,7 +471,7 @@ export class RotationSession {
     if (this.options.yes || plan.risk === 'reads') return true
     if (choose === undefined || type === undefined) throw unconfirmed(plan)
     const question = this.isUndoing ? `Roll back phase ${plan.number}?` : `Run phase ${plan.number}?`
-    if (plan.risk !== 'no-return') return choose(question)
+    if (plan.risk !== 'irreversible') return choose(question)
     return type(`${question} It cannot be undone. Type "drop" to continue:`, 'drop')
   }
 
@@ -539,9 +539,9 @@ export function begunPhases(history: readonly JournalEntry[], copied: readonly n
   for (const entry of history) {
     if (entry.kind === 'intent') begun.add(entry.phase)
     if (entry.kind !== 'phase') continue
-    if (entry.event === 'undone') begun.delete(entry.phase)
+    if (entry.event === 'rolled-back') begun.delete(entry.phase)
     // Started again by scripts, which do not write to the journal.
-    else if (entry.event === 'begun' && copied.includes(entry.phase)) begun.add(entry.phase)
+    else if (entry.event === 'started' && copied.includes(entry.phase)) begun.add(entry.phase)
   }
   return [...begun].sort((a, b) => b - a)
 }

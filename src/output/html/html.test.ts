@@ -95,7 +95,7 @@ test('shows every phase with its pending items', () => {
   const text = textOf(readHtml(renderStatusHtml(sampleStatus)))
   for (const { number, title, gaps, state } of sampleStatus.phases) {
     expect(text).toContain(`Phase ${number}: ${title}`)
-    if (state === 'open') for (const { what } of gaps) expect(text).toContain(what)
+    if (state === 'incomplete') for (const { what } of gaps) expect(text).toContain(what)
   }
 })
 

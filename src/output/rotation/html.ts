@@ -9,9 +9,9 @@ type PhaseView = RotationStatus['phases'][number]
 type NodeView = RotationStatus['nodes'][number]
 
 const toneOfState: Readonly<Record<PhaseView['state'], Tone>> = {
-  holds: 'good',
-  open: 'warning',
-  later: 'quiet',
+  complete: 'good',
+  incomplete: 'warning',
+  waiting: 'quiet',
 }
 
 /** Returns the state of the rotation as one page: phases with their pending items, expiry of the CAs, and nodes. */
@@ -49,7 +49,7 @@ function phaseItem(phase: PhaseView): Markup {
   return html`<li class="${toneOfState[state]}" data-number="${number}">
 <h3>Phase ${number}: ${title}</h3>
 <p>${badge(stateText(phase), toneOfState[state])} <span class="faint">risk: ${riskTexts[risk]}${lastRun === undefined ? '' : `; last run ${lastRunText(lastRun)}`}</span></p>
-${state === 'open' ? gateDetails(phase) : undefined}${remarks.map((remark) => html`<p class="faint">Note: ${remark}</p>\n`)}${
+${state === 'incomplete' ? gateDetails(phase) : undefined}${remarks.map((remark) => html`<p class="faint">Note: ${remark}</p>\n`)}${
   evidence.length === 0
     ? undefined
     : html`<details><summary>${evidence.length} verified</summary>${table(

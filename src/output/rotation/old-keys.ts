@@ -36,7 +36,7 @@ export function renderOldKeys(report: RotationOldKeys, view: View): string {
     table(view, files, [
       { title: 'NODE', cell: ({ node }) => node, shrinkTo: 12, cut: 'middle' },
       { title: 'CONTAINS', cell: heldText },
-      { title: 'STATE', cell: ({ state }) => (state === 'there' ? 'present' : state), dropRank: 1 },
+      { title: 'STATE', cell: ({ state }) => state, dropRank: 1 },
       { title: 'PATH', cell: ({ path }) => shortDigest(path), shrinkTo: 24, cut: 'middle' },
     ]),
     archived.map((path) => `archived: ${printable(path)}`),
@@ -61,18 +61,18 @@ function shortDigest(path: string): string {
   return path.replace(/(\/[0-9a-f]{12})[0-9a-f]{52}$/, '$1…')
 }
 
-function outcomeText({ outcome, way, unreachable, encrypted }: RotationOldKeys): string {
+function outcomeText({ outcome, action, unreachable, encrypted }: RotationOldKeys): string {
   switch (outcome) {
     case 'nothing-left':
       return "nothing left to do: no node has the old CA's key in kcert's folders"
     case 'planned':
-      return `plan only; nothing was ${way === 'archive' ? 'written or removed' : 'removed'}`
+      return `plan only; nothing was ${action === 'archive' ? 'written or removed' : 'removed'}`
     case 'declined':
       return 'declined: nothing was removed'
     case 'incomplete':
       return `incomplete: ${[againText(unreachable), leftText(encrypted)].flat().join('; ')}`
     case 'done':
-      return way === 'archive'
+      return action === 'archive'
         ? "done: the old CA's key is in the archive and no longer in kcert's folders on any node"
         : "done: the old CA's key is no longer in kcert's folders on any node; check node backups and snapshots yourself"
   }

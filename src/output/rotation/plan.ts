@@ -12,7 +12,7 @@ const risks = {
   reads: 'read-only',
   writes: 'writes files and objects, restarts nothing',
   restarts: 'restarts processes or pods',
-  'no-return': 'CANNOT BE UNDONE',
+  irreversible: 'CANNOT BE UNDONE',
 } as const
 
 /** Returns one phase's plan, for confirmation. */
@@ -26,7 +26,7 @@ export function renderPhasePlan(
   const { paint } = view
   const head = [
     `${paint.heading(`phase ${number}`)} ${printable(title)}`,
-    `  ${risk === 'no-return' ? paint.severity.critical(risks[risk]) : risks[risk]}; about ${durationText(plan.estimatedSeconds)}`,
+    `  ${risk === 'irreversible' ? paint.severity.critical(risks[risk]) : risks[risk]}; about ${durationText(plan.estimatedSeconds)}`,
   ]
   const holds = !isUndo && gaps.length === 0 ? [`  ${whenDone}`] : []
   const nothing = isUndo && steps.length === 0 ? ['  nothing to roll back'] : []
@@ -36,7 +36,7 @@ export function renderPhasePlan(
 
 /** Returns a complete plan: CAs, trust and credential holders, phases, impact, and blockers of the rotation. */
 export function renderPlan(plan: RotationPlan, view: View, isUndo = false): string {
-  const whenDone = plan.scope === 'whole' ? 'will be complete by then: nothing to do' : undefined
+  const whenDone = plan.scope === 'all' ? 'will be complete by then: nothing to do' : undefined
   const phases = plan.phases.map((phase) =>
     renderPhasePlan(phase, view, isUndo, whenDone).trimEnd().split('\n'),
   )

@@ -15,8 +15,8 @@ test('reports pending items for their own wait, not for another wait whose text 
     nowMs: () => 0,
   })
   const [long, short] = [{ kind: 'wait' }, { kind: 'wait' }] as [Action, Action]
-  progress.tell({ kind: 'action-begun', action: long, what: 'wait until every node is ready' })
-  progress.tell({ kind: 'action-begun', action: short, what: 'wait until node is ready' })
+  progress.tell({ kind: 'action-started', action: long, what: 'wait until every node is ready' })
+  progress.tell({ kind: 'action-started', action: short, what: 'wait until node is ready' })
   text = ''
   progress.tell({
     kind: 'waiting',

@@ -67,9 +67,9 @@ export function rotationProgress(view: ProgressView): RotationProgress {
   const tell = (event: RotationEvent): void => {
     switch (event.kind) {
       // The plan with its title is shown before.
-      case 'phase-begun':
+      case 'phase-started':
         return
-      case 'action-begun':
+      case 'action-started':
         running.set(event.action, { what: event.what, sinceMs: nowMs() })
         tick()
         return
@@ -94,7 +94,7 @@ export function rotationProgress(view: ProgressView): RotationProgress {
         }
         return
       }
-      case 'phase-held':
+      case 'phase-completed':
         running.clear()
         line(`${paint.heading(`phase ${event.phase}`)} ${paint.status.ok('complete')}`)
         for (const remark of event.remarks) line(`  ${paint.faint('note:')} ${printable(remark)}`)

@@ -9,12 +9,12 @@ import { durationText } from './plan.ts'
 /** Returns the result of a run: each phase with its duration, and the next command. */
 export function renderRun({ direction, phases, outcome, next, oldKeys }: RotationRun, view: View): string {
   const { paint } = view
-  const held = direction === 'forward' ? 'complete' : 'rolled back'
-  const nothing = direction === 'back' ? 'nothing to roll back' : 'nothing to do'
+  const completed = direction === 'forward' ? 'complete' : 'rolled back'
+  const nothing = direction === 'rollback' ? 'nothing to roll back' : 'nothing to do'
   const phaseTable = table(view, phases, [
     { title: 'PHASE', cell: ({ number }) => String(number).padStart(5) },
     statusColumn('OUTCOME', paint, ({ outcome: its }) =>
-      its === 'held' ? [held, 'ok'] : ['declined', 'warning'],
+      its === 'completed' ? [completed, 'ok'] : ['declined', 'warning'],
     ),
     { title: 'TOOK', cell: (phase) => durationText(secondsOf(phase)) },
     { title: 'ACTIONS', cell: ({ actions }) => (actions === 0 ? 'none' : actions.toLocaleString('en')) },
@@ -34,6 +34,6 @@ export function renderRun({ direction, phases, outcome, next, oldKeys }: Rotatio
   ])
 }
 
-function secondsOf({ beganAt, endedAt }: RotationRun['phases'][number]): number {
-  return (Date.parse(endedAt) - Date.parse(beganAt)) / 1000
+function secondsOf({ startedAt, finishedAt }: RotationRun['phases'][number]): number {
+  return (Date.parse(finishedAt) - Date.parse(startedAt)) / 1000
 }

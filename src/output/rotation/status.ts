@@ -12,15 +12,15 @@ import { placesText, splitPlace } from './places.ts'
 type PhaseView = RotationStatus['phases'][number]
 
 const states = {
-  'not-begun': 'not started',
-  'under-way': 'in progress',
+  'not-started': 'not started',
+  'in-progress': 'in progress',
   finished: 'finished: the old CA is no longer trusted',
 } as const
 
 const positions = {
-  introducing: 'certificates of the new CA are not used yet',
-  presenting: 'certificates of the new CA are in use',
-  dropping: 'the old CA is being removed; rollback is no longer possible',
+  preparing: 'certificates of the new CA are not used yet',
+  reissuing: 'certificates of the new CA are in use',
+  removing: 'the old CA is being removed; rollback is no longer possible',
 } as const
 
 /** Returns the state of the rotation and the next command. */
@@ -49,7 +49,7 @@ function headLines(status: RotationStatus, view: View): string[] {
 
 /** Returns the state in a few words: "in progress: certificates of the new CA are not used yet". */
 export function progressText({ state, position }: RotationStatus): string {
-  return state === 'under-way' ? `${states[state]}: ${positions[position]}` : states[state]
+  return state === 'in-progress' ? `${states[state]}: ${positions[position]}` : states[state]
 }
 
 function phaseLines({ phases }: RotationStatus, view: View): string[] {
@@ -70,14 +70,14 @@ export const riskTexts: Readonly<Record<PhaseView['risk'], string>> = {
   reads: 'read-only',
   writes: 'writes',
   restarts: 'restarts',
-  'no-return': 'irreversible',
+  irreversible: 'irreversible',
 }
 
 const events = {
-  begun: 'started',
-  held: 'completed',
+  started: 'started',
+  completed: 'completed',
   stopped: 'stopped',
-  undone: 'rolled back',
+  'rolled-back': 'rolled back',
 } as const
 
 /** Returns "completed 2026-11-20 08:41". */
@@ -87,13 +87,13 @@ export function lastRunText({ event, at }: NonNullable<PhaseView['lastRun']>): s
 
 /** Returns the state of a phase in words: complete, the number of pending items, or waiting for an earlier phase. */
 export function stateText({ state, gaps }: PhaseView): string {
-  if (state === 'open') return `${gaps.length.toLocaleString('en')} pending`
-  return state === 'holds' ? 'complete' : 'waiting'
+  if (state === 'incomplete') return `${gaps.length.toLocaleString('en')} pending`
+  return state === 'complete' ? 'complete' : 'waiting'
 }
 
 function strokeOf({ state }: PhaseView, { status, faint }: Paint) {
-  if (state === 'holds') return status.ok
-  return state === 'open' ? status.warning : faint
+  if (state === 'complete') return status.ok
+  return state === 'incomplete' ? status.warning : faint
 }
 
 const mostGaps = 50
@@ -121,7 +121,8 @@ export function groupsOf(gaps: PhaseView['gaps']): readonly { at: string; what: 
 function openLines({ number, state, gaps, remarks }: PhaseView, view: View): string[] {
   const { paint } = view
   const notes = remarks.map((remark) => `  ${paint.faint('note:')} ${printable(remark)}`)
-  if (state !== 'open') return state === 'holds' && notes.length > 0 ? [`phase ${number}`, ...notes] : []
+  if (state !== 'incomplete')
+    return state === 'complete' && notes.length > 0 ? [`phase ${number}`, ...notes] : []
   const groups = groupsOf(gaps)
   const more = groups.length - mostGaps
   return [
