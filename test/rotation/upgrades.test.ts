@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 import { SimulatedOperator } from './operator.ts'
-import { allPhases, Scene } from './scene.ts'
+import { allPhases, Killed, Scene } from './scene.ts'
 
 // kubeadm upgrade and kubeadm certs renew before and in the middle of a rotation.
 
@@ -115,6 +115,35 @@ test.each([2, 8, 9, 11])(
     await scene.runAll(from)
     expect((await statusOf(scene)).state).toBe('finished')
     expect(scene.clients.failures).toEqual([])
+    expect(scene.remainsOfOldCa()).toEqual([])
+  },
+)
+
+test.each(['kubeadm upgrade', 'kubeadm certs renew all'])(
+  'phase 12, stopped after the first node, reissues what %s issued on another one',
+  async (command) => {
+    const scene = new Scene(small)
+    await scene.runAll(1, 11)
+    scene.kill = ({ action }) =>
+      action.phase === 12 && action.kind === 'probe' && action.subject.kind === 'logs' ? 'after' : undefined
+    scene.clients.expectsBridge = false
+    await expect(scene.run(12)).rejects.toBeInstanceOf(Killed)
+    scene.kill = () => undefined
+    if (command === 'kubeadm upgrade') scene.cluster.upgradeNode('cp2', 'v1.37.2')
+    else scene.cluster.renewLeaves('cp2')
+    await settle(scene)
+    const { next, blockers, phases } = await statusOf(scene)
+    expect([next?.command, blockers]).toEqual(['kcert rotate-ca --phase 12', []])
+    expect(phases[11]!.gaps).toEqual(
+      expect.arrayContaining([
+        { at: 'cp2:/etc/kubernetes/controller-manager.conf', what: 'client certificate of the old CA' },
+        { at: 'cp2/kube-apiserver', what: 'serving certificate of the old CA' },
+      ]),
+    )
+    const failed = scene.clients.failures.length
+    await scene.killedAtEachAct('after', [12], (phase) => scene.run(phase))
+    expect((await statusOf(scene)).state).toBe('finished')
+    expect(scene.clients.failures.slice(failed)).toEqual([])
     expect(scene.remainsOfOldCa()).toEqual([])
   },
 )

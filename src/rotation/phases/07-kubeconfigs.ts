@@ -26,7 +26,7 @@ const manager = 'kube-controller-manager'
 const scheduler = 'kube-scheduler'
 const signer = { kind: 'signer', generation: 'new' } as const
 
-const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change) => {
+export const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change) => {
   const writes = kubeconfigWrites(observed, change, target, withNew)
   const rewritten = new Set(writes.map(({ node, path }) => fileKey(node, path)))
   const wanted = (component: ComponentSnapshot): DesiredProcess => ({

@@ -65,16 +65,30 @@ function podWaits(observed: Observed<Sees>, target: Target): readonly Task[] {
   const isLate = observed.pods.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
   // A volume that has not changed yet changes now at the earliest.
   const instant = Math.max(rereadInstant(observed.pods, target), isLate ? observed.atMs + rereadMs : 0)
-  const kept = keptUntil(observed, change)
   const volumes = { kind: 'volumes', holds: bundleOf(change), lacks: [] } as const
-  const until = (atMs: number, because: string) => wait({ kind: 'instant', atMs }, because, rereadMs + 30_000)
   return [
     ...(isLate ? [wait(volumes, 'every pod volume has both CAs', 240_000)] : []),
-    ...(observed.atMs < instant ? [until(instant, 'clients have read ca.crt again (up to 5 minutes)')] : []),
-    ...(Math.max(observed.atMs, instant) < kept
-      ? [until(kept, 'API servers have closed connections to kubelets that use the old certificate')]
+    ...(observed.atMs < instant
+      ? [waitUntil(instant, 'clients have read ca.crt again (up to 5 minutes)')]
       : []),
+    ...connectionWaits(observed, change, instant),
   ]
+}
+
+/** Waits until API servers have closed the connections to kubelets that use the old certificate, if they are open by then. */
+export function connectionWaits(
+  observed: Observed<'components' | 'kubelets' | 'files'>,
+  change: CaChange,
+  sinceMs = 0,
+): readonly Task[] {
+  const kept = keptUntil(observed, change)
+  if (Math.max(observed.atMs, sinceMs) >= kept) return []
+  const because = 'API servers have closed connections to kubelets that use the old certificate'
+  return [waitUntil(kept, because)]
+}
+
+function waitUntil(atMs: number, because: string): Task {
+  return wait({ kind: 'instant', atMs }, because, rereadMs + 30_000)
 }
 
 /**

@@ -2,7 +2,7 @@ import { commandLine } from '../../errors/command-line.ts'
 import { awaitsBundles, convergenceOf, isBundle, isWaived } from '../convergence.ts'
 import { interruptions, kubeletPart } from '../kubelet-steps.ts'
 import { definePhase, inParts } from '../phase.ts'
-import { type Snapshot, sectionNames } from '../snapshot.ts'
+import { apiServers, type Snapshot, sectionNames } from '../snapshot.ts'
 import { storedRefusals, storedRemarks, unreadRemarks } from '../stored.ts'
 import { changeOf, type Target, withoutOld } from '../target.ts'
 import { presentersOfOldCa } from './11-verify.ts'
@@ -10,6 +10,7 @@ import { definitions } from './drop-old/definitions.ts'
 import { holders } from './drop-old/holders.ts'
 import { pods } from './drop-old/pods.ts'
 import { publishedClientCas } from './drop-old/published-client-cas.ts'
+import { reissued } from './drop-old/reissued.ts'
 import { remains } from './drop-old/remains.ts'
 import { servers } from './drop-old/servers.ts'
 import { verifiers } from './drop-old/verifiers.ts'
@@ -37,18 +38,29 @@ const parts = inParts(
 export const dropOld = definePhase('drop-old', {
   sees: sectionNames,
 
-  gaps: (observed, given) => parts.gaps(observed, whileDropping(given)),
+  gaps: (observed, given) => [
+    ...reissued(observed, given).gaps,
+    ...parts.gaps(observed, whileDropping(given)),
+  ],
 
-  plan: (observed, given) => parts.plan(observed, whileDropping(given)),
+  plan(observed, given) {
+    const first = [...reissued(observed, given).steps]
+    // The other parts may write the same files, so they are planned on what these steps leave.
+    return first.length > 0 ? first : parts.plan(observed, whileDropping(given))
+  },
 
   *refusals(observed, target) {
     const change = changeOf(target, 'cluster')
-    for (const { at } of presentersOfOldCa(observed, target))
+    const reissuing = new Set(Array.from(reissued(observed, target).gaps, ({ at }) => at))
+    const own = new Set(apiServers(observed).flatMap(({ id }) => (reissuing.has(id) ? [id] : [])))
+    for (const { at } of presentersOfOldCa(observed, target)) {
+      if (own.has(at)) continue
       yield {
         what: `${at} still serves a certificate of the old CA`,
         why: commandLine`no client would trust it any more; reissue it, or accept the risk with --waive ${at}`,
         next: 'kcert rotate-ca verify',
       }
+    }
     // Once verifiers have dropped the old CA, stopping does not help the users of such an object.
     if (target.isDropping) return
     yield* storedRefusals(observed, target)
