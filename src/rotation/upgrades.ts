@@ -1,5 +1,6 @@
 import { commandLine } from '../errors/command-line.ts'
 import { kubeadmVersion } from '../pki/kubeadm-organization.ts'
+import { quoted } from '../x509/strings.ts'
 import { actionsOf, type Step } from './action.ts'
 import { kubeconfigFiles } from './kubeconfig-files.ts'
 import { isOfOldCa, oldApiLeaves } from './leaves.ts'
@@ -48,7 +49,9 @@ export function upgradeInProgress(
   const [first] = others
   // The versions belong to an accepted mix.
   if (first === undefined || others.some(({ version }) => patchOf(version) === wanted)) return []
-  const said = wanted === 'unknown' ? 'no Kubernetes version' : wanted
+  const text = kubeadm.kubernetesVersion
+  const unreadable = text === undefined ? 'no Kubernetes version' : quoted(text)
+  const said = wanted === 'unknown' ? unreadable : wanted
   return [
     {
       what: `kubeadm-config has ${said}, but API servers run ${patchOf(first.version)}: ${others.map(({ node }) => node).join(', ')}`,

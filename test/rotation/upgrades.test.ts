@@ -41,6 +41,7 @@ test('does not start a rotation while control-plane nodes run different versions
 
 test.each([
   ['v1.37.2', 'kubeadm-config has v1.37.2, but API servers run v1.36.3: cp1, cp2'],
+  ['v1.37', 'kubeadm-config has "v1.37", but API servers run v1.36.3: cp1, cp2'],
   [undefined, 'kubeadm-config has no Kubernetes version, but API servers run v1.36.3: cp1, cp2'],
 ])(
   'no rotation begins while kubeadm-config names %s and API servers run v1.36.3',
