@@ -12,7 +12,7 @@ export interface FlagWord {
   readonly form: 'joined' | 'apart' | 'alone'
 }
 
-/** Flags by name. If a flag is given twice, the last one is used. */
+/** Flags by name. If a flag is given twice, the last one is used; feature gates are joined, as components do. */
 export type Flags = Readonly<Record<string, string>>
 
 /** Changes to flags: a new value, or null to remove the flag. */
@@ -47,7 +47,10 @@ export function withChanges(now: Flags, changes: FlagChanges): Record<string, st
 
 /** Returns the flags of a command line: program first, then its arguments. */
 export function flagsOf(argv: readonly string[]): Flags {
-  return Object.fromEntries(flagWords(argv.slice(1)).map(({ name, value }) => [name, value]))
+  const words = flagWords(argv.slice(1))
+  const gates = words.flatMap(({ name, value }) => (name === 'feature-gates' ? [value] : []))
+  const flags = Object.fromEntries(words.map(({ name, value }) => [name, value]))
+  return gates.length > 1 ? { ...flags, 'feature-gates': gates.join() } : flags
 }
 
 /** Returns the last part of a program's path: "/usr/local/bin/kubelet" → "kubelet". */

@@ -230,12 +230,21 @@ export class NodeWatch {
     const servingCurrent = asksForServing ? `${folder}/kubelet-server-current.pem` : undefined
     const servingFile = asksForServing ? undefined : configuration.tlsCertFile
     const servingKeyFile = servingFile === undefined ? undefined : configuration.tlsPrivateKeyFile
+    const isConfigRead = text !== undefined || flags.config === undefined
+    // The files of --config-dir may set more gates. kcert does not read them.
+    const gates =
+      argv.length > 0 && isConfigRead && flags['config-dir'] === undefined
+        ? [
+            ...Object.entries(configuration.featureGates).map(([name, isOn]) => `${name}=${isOn}`),
+            flags['feature-gates'] ?? '',
+          ].join()
+        : undefined
     const snapshot: KubeletSnapshot = {
       id: `${this.name}/kubelet`,
       node: this.name,
       clientCaFile,
       kubeconfig,
-      ...given({ clientCurrent, servingCurrent, servingFile, servingKeyFile }),
+      ...given({ clientCurrent, servingCurrent, servingFile, servingKeyFile, gates }),
       ...(running && { process: await this.processSnapshot(running, flags, configuration) }),
     }
     const paths = [configPath, clientCaFile, kubeconfig, clientCurrent, servingCurrent, servingFile]

@@ -1,11 +1,14 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { capabilities, hasByDefault, whyReadsOnce } from './capabilities.ts'
+import { capabilities, whyEarlier, whyReadsOnce } from './capabilities.ts'
 
 // Build info in Go's format, as in the output of `go version -m`.
 
 const dep = (version: string): string => `dep\tk8s.io/client-go\t${version}\th1:aaaa=`
 const instead = (path: string, version: string): string => `=>\t${path}\t${version}\th1:bbbb=`
 const unknown = 'its client-go version is unknown'
+const turnedOn = 'ChangeContainerStatusOnKubeletRestart is turned on'
+const both = 'ChangeContainerStatusOnKubeletRestart=false,ChangeContainerStatusOnKubeletRestart=true'
 
 function why(build: readonly string[], settings: readonly string[] = [], minor?: number): string | undefined {
   return whyReadsOnce({ build, settings }, minor)
@@ -68,12 +71,40 @@ test.for<[string, boolean]>([
   expect(why([dep('v0.36.3')], [setting])).toBe(isOff ? 'ClientsAllowCARotation is turned off' : undefined)
 })
 
-test.each([
-  ['v1.35.4', true],
-  ['v1.34.4-vendor.1', false],
-  ['v1.100.0', true],
-  ['not-said', false],
-  [undefined, false],
-])('whether a kubelet %s keeps its pods Ready: %s', (version, expected) => {
-  expect(hasByDefault(capabilities.kubeletKeepsPodsReady, version)).toBe(expected)
+test.for<[string, string | undefined, string | undefined, string | undefined]>([
+  ['of 1.35', 'v1.35.4', '', undefined],
+  ['of a later version', 'v1.100.0', '', undefined],
+  ['of 1.34', 'v1.34.4-vendor.1', '', 'v1.34.4-vendor.1'],
+  ['whose version is not one', 'not-said', '', 'unknown version'],
+  ['with an odd version', 'v1.9999.0', '', 'unknown version'],
+  ['without a version', undefined, '', 'unknown version'],
+  ['with unreadable gates', 'v1.36.3', undefined, 'unknown feature gates'],
+  ['of 1.34 with unreadable gates', 'v1.34.4', undefined, 'v1.34.4'],
+  ['that turns the gate on', 'v1.36.3', 'A=false,ChangeContainerStatusOnKubeletRestart=true', turnedOn],
+  ['that turns the gate on and off', 'v1.36.3', both, turnedOn],
+  ['with a value that Go rejects', 'v1.36.3', 'ChangeContainerStatusOnKubeletRestart=maybe', turnedOn],
+  ['that turns the gate off', 'v1.36.3', 'ChangeContainerStatusOnKubeletRestart=false', undefined],
+  ['that turns a similar gate on', 'v1.36.3', 'NoChangeContainerStatusOnKubeletRestart=true', undefined],
+  ['that turns all beta gates off', 'v1.36.3', 'AllBeta=false', undefined],
+])('why a kubelet %s does not keep its pods Ready', ([, version, gates, expected]) => {
+  expect(whyEarlier(capabilities.kubeletKeepsPodsReady, version, gates)).toBe(expected)
+})
+
+test('docs/decisions/0012 has a row for each capability, with its version, feature gate and decision', () => {
+  const page = readFileSync('docs/decisions/0012-capabilities.md', 'utf8')
+  const rows = page.split('\n').filter((line) => line.startsWith('| '))
+  const documented = rows.slice(2).map((row) =>
+    row
+      .split('|')
+      .slice(1, 5)
+      .map((cell) => cell.trim()),
+  )
+  expect(documented).toEqual(
+    Object.values(capabilities).map(({ what, since, decision, ...rest }) => [
+      what,
+      typeof since === 'number' ? `1.${since}` : since,
+      'gate' in rest ? `\`${rest.gate.name}\`` : '',
+      decision,
+    ]),
+  )
 })

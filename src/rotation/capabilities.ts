@@ -1,32 +1,120 @@
 import { minorOf } from './tested-versions.ts'
 
-// Differences between Kubernetes releases that affect a phase. docs/decisions/0012-capabilities.md lists those that kcert
-// ignores. Several releases run during an upgrade, so kcert checks each process separately.
+// Differences between Kubernetes releases that affect a phase. The table in docs/decisions/0012-capabilities.md contains the same
+// rows, with the reasons. Several releases run during an upgrade, so kcert checks each process separately.
 
-/** A behavior that a process has from Kubernetes 1.`firstMinor` on, by the default of a feature gate. */
-interface Capability {
-  readonly firstMinor: number
-  readonly gate: string
+/** A feature gate: setting a deprecated one restores the earlier behavior, turning off any other. */
+interface Gate {
+  readonly name: string
+  readonly stage: 'beta' | 'GA' | 'deprecated'
 }
 
+/** A behavior that affects a phase. */
+interface Capability {
+  readonly what: string
+  /** The first minor version of Kubernetes 1 that has it by default. */
+  readonly since: number | 'all' | 'none' | 'patches of 1.33 to 1.36'
+  readonly gate?: Gate
+  /** `verified`: a phase tests the behavior; `assumed absent`: every process is treated like an earlier version. */
+  readonly decision: 'verified' | 'detected' | 'assumed absent'
+}
+
+const rereadsCa: Gate = { name: 'ClientsAllowCARotation', stage: 'beta' }
+const trustBundle: Gate = { name: 'ClusterTrustBundle', stage: 'GA' }
+
 export const capabilities = {
-  /** client-go reads a CA file again, at most every 5 minutes. kcert detects this from the program's build info and settings. */
-  clientRereadsCaFile: { firstMinor: 36, gate: 'ClientsAllowCARotation' },
-  /**
-   * A restarted kubelet keeps running containers Ready. Earlier versions report them as not Ready until their probes succeed
-   * again. The feature gate restores the earlier behavior; kcert does not read a kubelet's feature gates.
-   */
-  kubeletKeepsPodsReady: { firstMinor: 35, gate: 'ChangeContainerStatusOnKubeletRestart' },
-  /**
-   * kube-controller-manager publishes the CAs of API servers in a ClusterTrustBundle, and keeps it up to date while it is the
-   * leader.
-   */
-  managerPublishesTrustBundle: { firstMinor: 37, gate: 'ClusterTrustBundle' },
+  kubeletRereadsClientCa: {
+    what: 'A kubelet accepts clients by the new content of `clientCAFile`',
+    since: 'all',
+    decision: 'verified',
+  },
+  kubeletSendsNewCaList: {
+    what: 'A kubelet names the new CA in the list that it sends to TLS clients',
+    since: 36,
+    gate: { name: 'ReloadKubeletClientCAFile', stage: 'beta' },
+    decision: 'assumed absent',
+  },
+  kubeletRereadsServingFile: {
+    what: 'A kubelet serves a new `tlsCertFile` to clients without SNI, such as API servers',
+    since: 36,
+    gate: { name: 'ReloadKubeletServerCertificateFile', stage: 'beta' },
+    decision: 'assumed absent',
+  },
+  clientRereadsCaFile: {
+    what: 'A program with client-go rereads its CA file, at most every 5 minutes',
+    since: 36,
+    gate: rereadsCa,
+    decision: 'detected',
+  },
+  apiServerRereadsKubeletCa: {
+    what: 'An API server rereads `--kubelet-certificate-authority`',
+    since: 36,
+    gate: rereadsCa,
+    decision: 'assumed absent',
+  },
+  apiServerServesTrustBundles: {
+    what: 'An API server serves ClusterTrustBundles',
+    since: 37,
+    gate: trustBundle,
+    decision: 'detected',
+  },
+  managerPublishesTrustBundle: {
+    what: 'kube-controller-manager updates the ClusterTrustBundle of API servers while it is the leader',
+    since: 37,
+    gate: trustBundle,
+    decision: 'detected',
+  },
+  managerReleasesLease: {
+    what: 'kube-controller-manager releases its Lease when it exits',
+    since: 'none',
+    decision: 'assumed absent',
+  },
+  kubeletClientWithoutGroup: {
+    what: 'kubeadm issues `apiserver-kubelet-client` without O',
+    since: 'patches of 1.33 to 1.36',
+    decision: 'verified',
+  },
+  kubeletKeepsPodsReady: {
+    what: 'A kubelet leaves its pods Ready when it restarts',
+    since: 35,
+    gate: { name: 'ChangeContainerStatusOnKubeletRestart', stage: 'deprecated' },
+    decision: 'detected',
+  },
 } as const satisfies Record<string, Capability>
 
-/** Returns whether a release has a capability by default; false for an unknown version. */
-export function hasByDefault({ firstMinor }: Capability, version: string | undefined): boolean {
-  return Number(minorOf(version)?.slice('1.'.length)) >= firstMinor
+/** A capability that the version and the feature gates of a process determine. */
+interface ByVersion {
+  readonly since: number
+  readonly gate: Gate
+}
+
+/** Reasons that are assumptions: kcert cannot detect the behavior. */
+export const unknown = {
+  version: 'unknown version',
+  gates: 'unknown feature gates',
+  program: 'its program cannot be read on its node',
+  clientGo: 'its client-go version is unknown',
+  otherClient: 'its program does not use client-go',
+} as const
+
+/**
+ * Returns why a process behaves, or is assumed to behave, like earlier versions; undefined if it has the capability. `gates`: its
+ * feature gate settings, as in --feature-gates; undefined if unknown.
+ */
+export function whyEarlier(
+  { since, gate }: ByVersion,
+  version: string | undefined,
+  gates: string | undefined,
+): string | undefined {
+  const minor = Number(minorOf(version)?.slice('1.'.length))
+  if (Number.isNaN(minor)) return unknown.version
+  if (minor < since) return version
+  return gates === undefined ? unknown.gates : gateSetting(gate, gates)
+}
+
+/** Returns true for a reason that kcert did not detect. */
+export function isAssumption(why: string | undefined): boolean {
+  return Object.values(unknown).some((one) => one === why)
 }
 
 /** Facts about the program of a process. */
@@ -45,23 +133,30 @@ export function whyReadsOnce(
   { build, settings }: ProgramFacts,
   minor: number | undefined,
 ): string | undefined {
-  const { gate, firstMinor } = capabilities.clientRereadsCaFile
-  if (isTurnedOff(gate, settings.join('\n'))) return `${gate} is turned off`
+  const { gate, since } = capabilities.clientRereadsCaFile
+  const setting = gateSetting(gate, settings.join('\n'))
+  if (setting !== undefined) return setting
   const versions = clientGoVersions(build)
-  if (versions.length === 0) return 'its program does not use client-go'
-  const old = versions.find((version) => (clientGoMinor(version) ?? minor ?? 0) < firstMinor)
+  if (versions.length === 0) return unknown.otherClient
+  const old = versions.find((version) => (clientGoMinor(version) ?? minor ?? 0) < since)
   if (old === undefined) return undefined
-  return /^v[\w.+-]{1,60}$/.test(old) ? `its client-go is ${old}` : 'its client-go version is unknown'
+  return /^v[\w.+-]{1,60}$/.test(old) ? `its client-go is ${old}` : unknown.clientGo
 }
 
-/** Returns whether the configuration turns the feature gate off. The value may be a list or a map, with or without quotes. */
-function isTurnedOff(gate: string, text: string): boolean {
-  const values = (name: string): boolean[] =>
-    [...text.matchAll(new RegExp(`(?<![A-Za-z])${name}["']?\\s*[=:]\\s*["']?(\\w*)`, 'g'))].map(
-      ([, value = '']) => /^(?:1|t|T|true|True|TRUE)$/.test(value),
+/**
+ * Returns which setting restores the earlier behavior; undefined if none does. The text may be a list or a map, with or without
+ * quotes. A value that Go cannot parse counts as this setting.
+ */
+function gateSetting({ name, stage }: Gate, text: string): string | undefined {
+  const wanted = stage === 'deprecated' ? /^(?:0|f|F|false|False|FALSE)$/ : /^(?:1|t|T|true|True|TRUE)$/
+  const values = (of: string): string[] =>
+    [...text.matchAll(new RegExp(`(?<![A-Za-z])${of}["']?\\s*[=:]\\s*["']?(\\w*)`, 'g'))].map(
+      ([, value = '']) => value,
     )
-  const own = values(gate)
-  return own.length > 0 ? own.includes(false) : values('AllBeta').includes(false)
+  const own = values(name)
+  const its = own.length === 0 && stage === 'beta' ? values('AllBeta') : own
+  if (its.every((value) => wanted.test(value))) return undefined
+  return `${name} is turned ${stage === 'deprecated' ? 'on' : 'off'}`
 }
 
 /** Returns the versions of client-go. A copy under another name has that name as its version, so the real version is unknown. */

@@ -1,5 +1,12 @@
-import { capabilities, hasByDefault } from './capabilities.ts'
-import { byNode, type Observed, type PodSnapshot, type PublishedTrust } from './snapshot.ts'
+import { capabilities, whyEarlier } from './capabilities.ts'
+import {
+  byNode,
+  type ComponentSnapshot,
+  componentsNamed,
+  type Observed,
+  type PodSnapshot,
+  type PublishedTrust,
+} from './snapshot.ts'
 import type { CaChange, Target } from './target.ts'
 
 // Whether a pod's process has read its service account's ca.crt. The volume follows the ConfigMap after up to 80 s. The process
@@ -97,9 +104,20 @@ export function isBundle({ kind, trust }: PublishedTrust): boolean {
  */
 export function awaitsBundles(observed: Observed<'components' | 'pods'>, target: Target): boolean {
   const isMounted = observed.pods.some((pod) => pod.trustBundle !== undefined && !isWaived(pod, target))
-  const managers = observed.components.filter(({ name }) => name === 'kube-controller-manager')
-  const { managerPublishesTrustBundle } = capabilities
-  return isMounted || managers.every(({ version }) => hasByDefault(managerPublishesTrustBundle, version))
+  return isMounted || notUpdatingBundles(observed).length === 0
+}
+
+/** Returns the kube-controller-managers that do not update ClusterTrustBundles, each with the reason. */
+export function notUpdatingBundles(
+  observed: Observed<'components'>,
+): readonly (ComponentSnapshot & { readonly why: string })[] {
+  return componentsNamed(observed, 'kube-controller-manager').flatMap((one) => {
+    const { 'emulated-version': emulated, 'feature-gates': gates = '' } = (one.process ?? one).flags
+    // An emulated version has other defaults.
+    const known = emulated === undefined ? gates : undefined
+    const why = whyEarlier(capabilities.managerPublishesTrustBundle, one.version, known)
+    return why === undefined ? [] : [{ ...one, why }]
+  })
 }
 
 /**

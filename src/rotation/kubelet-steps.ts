@@ -1,6 +1,6 @@
 import { datedFileName } from '../pki/kubelet.ts'
-import type { Lane, Step, Task } from './action.ts'
-import { capabilities, hasByDefault } from './capabilities.ts'
+import type { Task } from './action.ts'
+import { capabilities, whyEarlier } from './capabilities.ts'
 import { isSignedByCa } from './certificate-record.ts'
 import { type CaDataOf, rewritingKubeconfig } from './kubeconfig-files.ts'
 import { isOfOldCa, leafIn, reissuingFile } from './leaves.ts'
@@ -24,16 +24,22 @@ import { shortList } from './tested-versions.ts'
 
 type Sees = 'kubelets' | 'files' | 'nodes' | 'evidence'
 
-/** Returns the part of a phase that gives kubelets new certificates and this CA data. */
+/**
+ * Returns the part of a phase that gives kubelets new certificates and this CA data. Kubelets that keep pods Ready during a restart
+ * come first: one alone, then several in parallel. The others restart one at a time, each after the pods of the previous node are
+ * Ready again: together they could stop every replica of a Service.
+ */
 export function kubeletPart(caDataOf: CaDataOf): Part<Sees> {
   return clusterPart((observed, target, change) => {
-    const lanes = observed.kubelets.map((kubelet) => ({
-      name: kubelet.node,
-      steps: kubeletSteps(observed, kubelet, change, target, caDataOf),
-    }))
+    const stepsOf = (kubelet: KubeletSnapshot): readonly Task[] =>
+      kubeletSteps(observed, kubelet, change, target, caDataOf)
+    const { keeping = [], others = [] } = Object.groupBy(observed.kubelets, (kubelet) =>
+      whyUnready(observed, kubelet) === undefined ? 'keeping' : 'others',
+    )
+    const lanes = keeping.map((kubelet) => ({ name: kubelet.node, steps: stepsOf(kubelet) }))
     return {
       gaps: observed.kubelets.flatMap((kubelet) => kubeletGaps(observed, kubelet, change, caDataOf)),
-      steps: kubeletPass(observed, lanes, target),
+      steps: [...firstAlone(target.atOnce, lanes), ...others.flatMap(stepsOf)],
     }
   })
 }
@@ -89,7 +95,7 @@ function kubeletSteps(
     awaitReady(node),
     ...(isServed ? [wait(until, `${id} serves its new certificate`, 60_000)] : []),
     provingLogs(node),
-    ...awaitBackends(observed, node, target),
+    ...awaitBackends(observed, kubelet, target),
   ]
 }
 
@@ -104,7 +110,7 @@ export function restarted(
     kubeletRestart(kubelet),
     awaitReady(node),
     provingLogs(node),
-    ...awaitBackends(observed, node, target),
+    ...awaitBackends(observed, kubelet, target),
   ]
 }
 
@@ -117,23 +123,12 @@ export function provingLogs(node: string): Task {
   return probe({ kind: 'logs', node }, 90_000)
 }
 
-/**
- * Returns the steps of all kubelets. Kubelets that keep pods Ready during a restart come first: one alone, then several in
- * parallel. The others restart one at a time, each after the pods of the previous node are Ready again: together they could stop
- * every replica of a Service.
- */
-function kubeletPass(
-  observed: Observed<Sees>,
-  lanes: readonly Lane<Task>[],
-  { atOnce }: Target,
-): readonly Step<Task>[] {
-  const keeps = ({ name }: Lane<Task>): boolean => keepsPodsReady(observed, name)
-  const others = lanes.filter((lane) => !keeps(lane))
-  return [...firstAlone(atOnce, lanes.filter(keeps)), ...others.flatMap(({ steps }) => steps)]
-}
-
-function keepsPodsReady(observed: Observed<'nodes'>, node: string): boolean {
-  return hasByDefault(capabilities.kubeletKeepsPodsReady, nodeNamed(observed, node)?.kubeletVersion)
+/** Returns why a kubelet reports its pods as not Ready after a restart; undefined if it keeps them Ready. */
+export function whyUnready(
+  observed: Observed<'nodes'>,
+  { node, gates }: KubeletSnapshot,
+): string | undefined {
+  return whyEarlier(capabilities.kubeletKeepsPodsReady, nodeNamed(observed, node)?.kubeletVersion, gates)
 }
 
 /**
@@ -142,10 +137,11 @@ function keepsPodsReady(observed: Observed<'nodes'>, node: string): boolean {
  */
 function awaitBackends(
   observed: Observed<'nodes'>,
-  node: string,
+  kubelet: KubeletSnapshot,
   { mostClockSkewMs }: Target,
 ): readonly Task[] {
-  if (keepsPodsReady(observed, node)) return []
+  const { node } = kubelet
+  if (whyUnready(observed, kubelet) === undefined) return []
   const until = { kind: 'backends-ready', node, sinceMs: observed.atMs - mostClockSkewMs } as const
   return [wait(until, `pods on ${node} that Services select are Ready again`, 300_000)]
 }
@@ -166,17 +162,17 @@ export function interruptions(
   )
   return observed.kubelets.flatMap((kubelet) => {
     const { node } = kubelet
-    if (keepsPodsReady(observed, node)) return []
+    const why = whyUnready(observed, kubelet)
+    if (why === undefined) return []
     const only = (alone.get(node) ?? []).map(([service]) => service)
     if (only.length === 0 || kubeletGaps(observed, kubelet, change, caDataOf).length === 0) return []
-    const version = nodeNamed(observed, node)?.kubeletVersion || 'unknown version'
     return [
-      `expect an interruption of some seconds: the kubelet of ${node} (${version}) reports its pods as not Ready after a restart, and all pods of Service ${shortList(only)} are on this node`,
+      `expect an interruption of some seconds: the kubelet of ${node} (${why}) reports its pods as not Ready after a restart, and all pods of Service ${shortList(only)} are on this node`,
     ]
   })
 }
 
-function nodeNamed({ nodes }: Observed<'nodes'>, node: string) {
+export function nodeNamed({ nodes }: Observed<'nodes'>, node: string) {
   return byNode(nodes, ({ name }) => name).get(node)?.[0]
 }
 

@@ -1,4 +1,5 @@
 import type { Action, Step } from './action.ts'
+import { assumptionsOf } from './assumptions.ts'
 import { bundlesWithOldCa } from './ca-bundles.ts'
 import { changeLines } from './change-lines.ts'
 import { durationOf, effectsOf } from './effects.ts'
@@ -100,6 +101,7 @@ function planOf(
     rolls: byPhase(phases, 'roll').map(([workload, numbers]) => {
       return { workload, phases: numbers, pods: pods.get(workload)?.length ?? 0 }
     }),
+    assumptions: assumptionsOf(observed, target),
     blastRadius: blastRadiusOf(observed, target),
     blockers: blockers.map(({ what, why, next }) => ({ what, why, next })),
     estimatedSeconds: phases.reduce((sum, { estimatedSeconds }) => sum + estimatedSeconds, 0),

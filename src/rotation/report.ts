@@ -163,6 +163,10 @@ export const rotationPlanSchema = v.object({
   phases: v.array(phasePlanSchema),
   restarts: v.array(v.object({ process: text, phases: v.array(phaseNumber) })),
   rolls: v.array(v.object({ workload: text, phases: v.array(phaseNumber), pods: v.number() })),
+  assumptions: described(
+    texts,
+    'behavior of processes that kcert cannot detect: it assumes the behavior of earlier versions',
+  ),
   blastRadius: v.object({
     caBundles: described(
       v.array(v.object({ id: text, server: text })),

@@ -73,6 +73,8 @@ export interface KubeletSnapshot {
   readonly servingFile?: string
   /** tlsPrivateKeyFile for the same certificate. */
   readonly servingKeyFile?: string
+  /** Feature gates that its next start uses, as in --feature-gates; absent when unknown. */
+  readonly gates?: string
   readonly process?: ProcessSnapshot
 }
 

@@ -2,7 +2,7 @@ import { type PodObject, resources } from '../cluster/kinds.ts'
 import { listAll } from '../cluster/readable.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import type { FileFacts, NodeAccess } from '../pki/node-access.ts'
-import { capabilities } from '../rotation/capabilities.ts'
+import { capabilities, unknown } from '../rotation/capabilities.ts'
 import { publishedFor } from '../rotation/convergence.ts'
 import { isSelected } from '../rotation/inventory.ts'
 import type { PodSnapshot, PublishedTrust, Trust } from '../rotation/snapshot.ts'
@@ -187,13 +187,11 @@ export class PodWatch {
     programs: ReadonlyMap<string, Rereading>,
   ): Pick<PodSnapshot, 'rereads' | 'readsOnce'> {
     if (this.isNamed(one.pod, pod.workload)) return { rereads: true }
-    const byImage = (proxyMinor(one.pod) ?? 0) >= capabilities.clientRereadsCaFile.firstMinor
+    const byImage = (proxyMinor(one.pod) ?? 0) >= capabilities.clientRereadsCaFile.since
     if (!isBehind(pod)) return { rereads: byImage }
     const found = programs.get(programKey(clientOf(one))) ?? 'unread'
     if (found === 'unread')
-      return byImage
-        ? { rereads: true }
-        : { rereads: false, readsOnce: 'its program cannot be read on its node' }
+      return byImage ? { rereads: true } : { rereads: false, readsOnce: unknown.program }
     return found.why === undefined ? { rereads: true } : { rereads: false, readsOnce: found.why }
   }
 

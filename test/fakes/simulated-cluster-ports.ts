@@ -120,6 +120,7 @@ export class SimulatedObserver implements Observer {
         node,
         clientCaFile: flags['client-ca-file']!,
         kubeconfig: flags.kubeconfig!,
+        gates: this.cluster.kubeletGates.get(node) ?? '',
         ...(flags['kubelet-client-current'] === undefined
           ? {}
           : { clientCurrent: flags['kubelet-client-current'] }),

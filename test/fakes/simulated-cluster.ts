@@ -185,6 +185,8 @@ export class SimulatedCluster {
   readonly isByHand: boolean
   /** Kubelet version by node (default v1.36.3). */
   readonly kubeletVersions = new Map<string, string>()
+  /** Feature gate settings of kubelets by node. */
+  readonly kubeletGates = new Map<string, string>()
   /** The time when a pod was reported not Ready, by id. */
   readonly unready = new Map<string, number>()
   /** How long pods stay not Ready after a kubelet restart. */

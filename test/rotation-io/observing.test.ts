@@ -183,6 +183,39 @@ test('takes the version of a component from its image when there is no other sou
   ])
 })
 
+const kubeletHead = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n'
+const configFlag = '--config=/var/lib/kubelet/config.yaml'
+
+test.each<[string, readonly string[], string, string | undefined]>([
+  ['its configuration file', [configFlag], 'featureGates: {A: true, B: false}', 'A=true,B=false,'],
+  [
+    'its flags too',
+    [configFlag, '--feature-gates=C=false', '--feature-gates', 'D=true'],
+    '',
+    'C=false,D=true',
+  ],
+  ['no file and no flag', [], '', ''],
+  ['a file that kcert cannot read', ['--config=/etc/other.yaml'], 'featureGates: {A: true}', undefined],
+  ['files of --config-dir', [configFlag, '--config-dir=/etc/kubernetes/kubelet.conf.d'], '', undefined],
+])('reads the feature gates of a kubelet from %s', async (_, flags, settings, gates) => {
+  const cp1 = new MemoryNode('cp1', controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z') }))
+  const content = Buffer.from(`${kubeletHead}${settings}\n`)
+  cp1.files.set('/var/lib/kubelet/config.yaml', { content, mode: 0o600 })
+  cp1.processes = [
+    { program: 'kubelet', pid: 7, startTicks: 1, argv: ['/usr/bin/kubelet', ...flags] } as never,
+  ]
+  const site = (await sitesOf(new Map([['cp1', cp1]])))()
+  const { kubelets } = await new SiteObserver(site).observe(['kubelets'])
+  expect(kubelets.map((kubelet) => kubelet.gates)).toEqual([gates])
+})
+
+test('assumes nothing about the feature gates of a kubelet that does not run and has no unit', async () => {
+  const cp1 = new MemoryNode('cp1', controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z') }))
+  const site = (await sitesOf(new Map([['cp1', cp1]])))()
+  const { kubelets } = await new SiteObserver(site).observe(['kubelets'])
+  expect(kubelets.map((kubelet) => kubelet.gates)).toEqual([undefined])
+})
+
 test.each([
   ['apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: v1.37.2\n', 'v1.37.2'],
   ['apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n', undefined],

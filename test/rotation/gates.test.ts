@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { actionsOf } from '../../src/rotation/action.ts'
 import { missingFor } from '../../src/rotation/conditions.ts'
+import { notUpdatingBundles } from '../../src/rotation/convergence.ts'
 import { evidenceIn } from '../../src/rotation/journal.ts'
 import { servers } from '../../src/rotation/phases/drop-old/servers.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
@@ -312,6 +313,29 @@ describe('a ClusterTrustBundle', () => {
     },
   )
 
+  test.each([
+    [{ 'feature-gates': 'ClusterTrustBundle=false' }, 'ClusterTrustBundle is turned off'],
+    [{ 'feature-gates': 'kube:A=true,kube:ClusterTrustBundle=False' }, 'ClusterTrustBundle is turned off'],
+    [{ 'emulated-version': 'kube=1.36' }, 'unknown feature gates'],
+  ])('is not waited for while a kube-controller-manager 1.37 has %j', async (flags, why) => {
+    const { observed } = await stateAfter(2)
+    const managers = withManagers(observed, 'v1.37.0')
+    const on = (components: Snapshot['components']) => ({ components })
+    expect(notUpdatingBundles({ ...observed, ...on(managers) })).toEqual([])
+    // What runs counts, not what its next start uses.
+    const [first] = managers.filter(({ name }) => name === 'kube-controller-manager')
+    const process = { ...first!.process!, flags }
+    const components = managers.map((one) => (one.id === first!.id ? { ...one, process } : one))
+    const found = notUpdatingBundles({ ...observed, ...on(components) })
+    expect(found.map(({ id, why: its }) => [id, its])).toEqual([[first!.id, why]])
+    const pending = await gapsOf(3, (now) => ({
+      pods: unmounted(now),
+      components,
+      published: [...now.published, bundle('a:1', [])],
+    }))
+    expect(pending).toEqual([])
+  })
+
   test('with the old CA that no pod mounts is reported in phase 12, if no kube-controller-manager updates it', async () => {
     const { observed, target } = await stateAfter(11)
     const { oldCa, newCa } = target.changes.find(({ ca }) => ca === 'cluster')!
@@ -330,7 +354,7 @@ describe('a ClusterTrustBundle', () => {
         )
         .filter((line) => line.startsWith('ClusterTrustBundle'))
     expect(said('v1.36.0')).toEqual([
-      'ClusterTrustBundle a:1, which no pod mounts, contains the old CA until a kube-controller-manager 1.37 or later is the leader: finish the upgrade',
+      'ClusterTrustBundle a:1, which no pod mounts, contains the old CA until a kube-controller-manager that updates it is the leader; these do not: cp1/kube-controller-manager (v1.36.0), cp2/kube-controller-manager (v1.36.0), cp3/kube-controller-manager (v1.36.0)',
     ])
     expect(said('v1.37.0')).toEqual([])
     const [pod] = observed.pods
@@ -367,6 +391,27 @@ test('phase 9 reports a Service whose only pods are on a node where the restart 
     'expect an interruption of some seconds: the kubelet of w1 (v1.34.2) reports its pods as not Ready after a restart, and all pods of Service shop/web are on this node',
   ])
   expect(said(target.changes.filter(({ ca }) => ca !== 'cluster'))).toEqual([])
+})
+
+test('phase 9 restarts a kubelet alone if a feature gate makes its pods not Ready, or its feature gates are unknown', async () => {
+  const { observed, target } = await stateAfter(8)
+  const waits = (gates: string | undefined) =>
+    phaseNumbered(9)
+      .plan(
+        {
+          ...observed,
+          kubelets: observed.kubelets.map(({ gates: _, ...kubelet }) => ({
+            ...kubelet,
+            ...(gates !== undefined && { gates }),
+          })),
+        },
+        target,
+      )
+      .filter((step) => step.kind === 'wait' && step.until.kind === 'backends-ready').length
+  const { length } = observed.kubelets
+  expect(waits('')).toBe(0)
+  expect(waits('ChangeContainerStatusOnKubeletRestart=true')).toBe(length)
+  expect(waits(undefined)).toBe(length)
 })
 
 test('phase 9: no handler is pending for the cluster CA alone, or once the old CA is being dropped', async () => {

@@ -50,6 +50,7 @@ export function renderPlan(plan: RotationPlan, view: View, isUndo = false): stri
     partyLines('CREDENTIAL HOLDER', plan.presenters, view),
     ...phases,
     disturbanceLines(plan, view),
+    assumptionLines(plan, view),
     radiusLines(plan, view),
     plan.blockers.length === 0 ? ['nothing blocks the rotation'] : blockerLines(plan.blockers, view),
     [
@@ -175,6 +176,11 @@ function disturbanceLines({ restarts, rolls }: RotationPlan, { paint }: View): s
         `  ${printable(workload)} is rolled out in ${phasesText(phases)} (${counted(pods, 'pod')})`,
     ),
   ]
+}
+
+function assumptionLines({ assumptions }: RotationPlan, { paint }: View): string[] {
+  if (assumptions.length === 0) return []
+  return [paint.heading('assumptions'), ...assumptions.map((line) => `  ${printable(line)}`)]
 }
 
 function phasesText(numbers: readonly number[]): string {

@@ -1,10 +1,11 @@
 import { commandLine } from '../../errors/command-line.ts'
-import { awaitsBundles, convergenceOf, isBundle, isWaived } from '../convergence.ts'
+import { awaitsBundles, convergenceOf, isBundle, isWaived, notUpdatingBundles } from '../convergence.ts'
 import { interruptions, kubeletPart } from '../kubelet-steps.ts'
 import { definePhase, inParts } from '../phase.ts'
 import { apiServers, type Snapshot, sectionNames } from '../snapshot.ts'
 import { storedRefusals, storedRemarks, unreadRemarks } from '../stored.ts'
 import { changeOf, type Target, withoutOld } from '../target.ts'
+import { shortList } from '../tested-versions.ts'
 import { presentersOfOldCa } from './11-verify.ts'
 import { definitions } from './drop-old/definitions.ts'
 import { holders } from './drop-old/holders.ts'
@@ -100,11 +101,12 @@ export const dropOld = definePhase('drop-old', {
 function leftBundles(observed: Snapshot, target: Target): readonly string[] {
   const oldCa = changeOf(target, 'cluster')?.oldCa.digest
   if (oldCa === undefined || awaitsBundles(observed, target)) return []
+  const managers = shortList(notUpdatingBundles(observed).map(({ id, why }) => `${id} (${why})`))
   return observed.published
     .filter((one) => isBundle(one) && one.trust?.includes(oldCa))
     .map(
       ({ name }) =>
-        `ClusterTrustBundle ${name}, which no pod mounts, contains the old CA until a kube-controller-manager 1.37 or later is the leader: finish the upgrade`,
+        `ClusterTrustBundle ${name}, which no pod mounts, contains the old CA until a kube-controller-manager that updates it is the leader; these do not: ${managers}`,
     )
 }
 
