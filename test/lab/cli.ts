@@ -8,7 +8,7 @@ import { kubectlCommand } from './kubectl.ts'
 import { describeError, LabError } from './lab-error.ts'
 import { onNodeWithTerminal } from './node.ts'
 import { restore, save } from './save.ts'
-import { type ClusterRequest, minors, minorsByRole } from './spec.ts'
+import { allReleases, type ClusterRequest, minorsByRole } from './spec.ts'
 import { paths } from './state.ts'
 import { status } from './status.ts'
 import { stepsOn } from './steps.ts'
@@ -59,7 +59,7 @@ const commands: Record<string, Command> = {
     if (values.kubernetes !== undefined) {
       request.kubernetes = minorsByRole(values.kubernetes)
       if (request.kubernetes === undefined)
-        throw wrongUsage(`--kubernetes ${minors.join(', ')}, or cp=1.37,worker=1.34`)
+        throw wrongUsage(`--kubernetes ${allReleases.join(', ')}, or cp=1.37,worker=1.34`)
     }
     await orDown(() => up(request as ClusterRequest, steps))
   },
@@ -88,7 +88,7 @@ const commands: Record<string, Command> = {
       allowPositionals: true,
       options: { to: { type: 'string', default: '' } },
     })
-    await upgrade(oneOf(values.to, minors), positionals, steps)
+    await upgrade(oneOf(values.to, allReleases), positionals, steps)
   },
   async probe(args) {
     const { probeCommand } = await import('./prober.ts')

@@ -13,7 +13,7 @@ import { createNode, hostPath, isUp, startNode, stopNode } from './node.ts'
 import { writeSshClient } from './node-files.ts'
 import { waitForNodes, waitForPods } from './readiness.ts'
 import {
-  minors as allMinors,
+  allReleases,
   type ClusterRequest,
   type ClusterSpec,
   completeSpec,
@@ -40,7 +40,7 @@ export interface Material {
 /** Prepares the machine, and builds the material of nodes of these minor versions or finds it in the cache. */
 export async function prepare(minors: ClusterRecord['minors'], steps: Steps): Promise<Material> {
   await prepareMachine(steps)
-  const used = allMinors.filter((minor) => Object.values(minors).includes(minor))
+  const used = allReleases.filter((minor) => Object.values(minors).includes(minor))
   const built: Binaries[] = []
   for (const minor of used.toReversed()) built.push(await buildBinaries(minor, steps))
   return {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { buildBinaries } from './binaries.ts'
 import { type CommandOptions, type CommandResult, run, sleep } from './command.ts'
-import { defaultMinor, minors } from './spec.ts'
+import { allReleases, defaultMinor } from './spec.ts'
 import { type ClusterRecord, folders, paths, readRecord } from './state.ts'
 import { silentSteps } from './steps.ts'
 
@@ -47,7 +47,7 @@ export async function kubectlCommand(args: readonly string[]): Promise<string[]>
 
 /** Returns the key of the newest binaries of a cluster's nodes, which provide kubectl and the prober. */
 export function newestKey(keys: ClusterRecord['binaries']): string {
-  return keys[minors.findLast((minor) => keys[minor] !== undefined)!]!
+  return keys[allReleases.findLast((minor) => keys[minor] !== undefined)!]!
 }
 
 /** Returns the items of `kubectl get … -o json`. */

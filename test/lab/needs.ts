@@ -6,7 +6,7 @@ import { resources } from '../../src/cluster/kinds.ts'
 import { handshakeErrors } from '../../src/rotation-io/watching-handshakes.ts'
 import { filesOfGuide } from '../guides/blocks.ts'
 import type { Cluster } from './fixture.ts'
-import { minors } from './spec.ts'
+import { allReleases } from './spec.ts'
 
 // kcert's requirements of every minor version: kinds of objects with their verbs, ClusterRoles, metrics.
 
@@ -71,7 +71,7 @@ export async function lackingNeeds(cluster: Cluster): Promise<string[]> {
 
 function needs({ spec }: Cluster): Need[] {
   const listed = Object.values(resources).map(({ group, resource }) => ({ group, resource, verb: 'list' }))
-  const isNew = minors.indexOf(spec.kubernetes['control-plane']) >= minors.indexOf('1.37')
+  const isNew = allReleases.indexOf(spec.kubernetes['control-plane']) >= allReleases.indexOf('1.37')
   // Kinds with older versions are v1 since 1.37, and disabled before.
   const young = Object.values(resources).flatMap((one) => ('olderVersions' in one ? [one.resource] : []))
   const absent: readonly string[] = isNew ? [] : young

@@ -17,7 +17,15 @@ import {
   waiversOfProber,
   waiversOfUnreadLogs,
 } from './rotation-operator.ts'
-import { type ClusterRequest, type Minor, minors, minorsByRole, onAllNodes, releases } from './spec.ts'
+import {
+  allReleases,
+  type ClusterRequest,
+  type Minor,
+  minors,
+  minorsByRole,
+  onAllNodes,
+  releases,
+} from './spec.ts'
 import { folders } from './state.ts'
 import type { Expectation } from './verdict.ts'
 
@@ -88,6 +96,12 @@ const rehearsals: readonly Rehearsal[] = [
     request: { ...large, kubernetes: onAllNodes('1.36') },
     run: (cluster: Cluster, operator: RotationOperator) => upgradedBetween(cluster, operator, phase),
   })),
+  {
+    // kubeadm drops the organization of apiserver-kubelet-client, and creates the binding that replaces it.
+    name: 'upgrade-after-5-from-1.33.6',
+    request: { ...large, kubernetes: onAllNodes('1.33.6') },
+    run: (cluster, operator) => upgradedBetween(cluster, operator, 5),
+  },
   { name: 'mixed-control-planes', request: { ...large, kubernetes: onAllNodes('1.36') }, run: mixed },
 ]
 
@@ -124,25 +138,25 @@ async function watched(
   return report
 }
 
-function nextMinor({ spec }: Cluster): Minor {
-  const to = minors[minors.indexOf(spec.kubernetes['control-plane']) + 1]
-  if (to === undefined) throw new TypeError('the lab has no newer minor')
+function nextRelease({ spec }: Cluster): Minor {
+  const to = allReleases[allReleases.indexOf(spec.kubernetes['control-plane']) + 1]
+  if (to === undefined) throw new TypeError('the lab has no newer release')
   return to
 }
 
 /**
- * The whole rotation where one control plane runs the next minor version throughout. Nodes of the older version cannot join then.
+ * The whole rotation where one control plane runs the next release throughout. Nodes of the older version cannot join then.
  */
 async function mixed(cluster: Cluster, operator: RotationOperator): Promise<string> {
-  const to = nextMinor(cluster)
+  const to = nextRelease(cluster)
   const versions = [cluster.spec.kubernetes['control-plane'], to].map((minor) => releases[minor].kubernetes)
   await cluster.upgrade(to, 'cp1')
   return watched(cluster, operator, [[...all, '--waive', versions.join('+')]])
 }
 
-/** One control plane is upgraded to the next minor version in the middle of a rotation, which then continues. */
+/** One control plane is upgraded to the next release in the middle of a rotation, which then continues. */
 async function upgradedBetween(cluster: Cluster, operator: RotationOperator, phase: number): Promise<string> {
-  const to = nextMinor(cluster)
+  const to = nextRelease(cluster)
   const oldCa = oldCaOf(cluster)
   const upgrade = async (): Promise<readonly Expectation[]> => {
     const from = new Date().toISOString()

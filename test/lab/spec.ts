@@ -9,6 +9,8 @@ export interface Release {
 }
 
 export const releases = {
+  /** The last release before 1.33.12 on the module proxy. Its kubeadm issues apiserver-kubelet-client with an organization. */
+  '1.33.6': { kubernetes: 'v1.33.6', etcd: '3.5.24-0', pause: '3.10', coredns: 'v1.12.0' },
   '1.33': { kubernetes: 'v1.33.13', etcd: '3.5.24-0', pause: '3.10', coredns: 'v1.12.0' },
   '1.34': { kubernetes: 'v1.34.4', etcd: '3.6.5-0', pause: '3.10.1', coredns: 'v1.12.1' },
   '1.35': { kubernetes: 'v1.35.4', etcd: '3.6.6-0', pause: '3.10.1', coredns: 'v1.13.1' },
@@ -16,8 +18,12 @@ export const releases = {
   '1.37': { kubernetes: 'v1.37.2', etcd: '3.7.0-0', pause: '3.10.2', coredns: 'v1.14.6' },
 } as const satisfies Record<string, Release>
 
+/** A minor version stands for its newest release in the lab. A patch release is named in full. */
 export type Minor = keyof typeof releases
-export const minors = Object.keys(releases) as Minor[]
+/** All releases, the oldest first. */
+export const allReleases = Object.keys(releases) as Minor[]
+/** The newest release of each minor version. */
+export const minors = allReleases.filter((name) => /^1\.\d+$/.test(name))
 /** The minor version of clusters by default: the newest, or that of `KCERT_LAB_MINOR`. */
 export const defaultMinor: Minor = readMinor(process.env.KCERT_LAB_MINOR ?? minors.at(-1)!)
 

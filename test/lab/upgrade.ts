@@ -8,7 +8,7 @@ import { archivesOf } from './images.ts'
 import { LabError } from './lab-error.ts'
 import { hostPath, onNode } from './node.ts'
 import { waitForApiServers, waitForNodes, waitForPods } from './readiness.ts'
-import { minors as allMinors, type Minor, nodeIdentity, releases } from './spec.ts'
+import { allReleases, type Minor, nodeIdentity, releases } from './spec.ts'
 import { type ClusterRecord, paths, writeRecord } from './state.ts'
 import type { Steps } from './steps.ts'
 
@@ -100,7 +100,7 @@ function recordAfter(record: ClusterRecord, name: string, to: Minor, key: string
   const minors = { ...record.minors, [name]: to }
   const isWhole = record.nodes.every((one) => nodeIdentity(one).role !== role || minors[one] === to)
   const kubernetes = isWhole ? { ...record.spec.kubernetes, [role]: to } : record.spec.kubernetes
-  const used = allMinors.filter((minor) => Object.values(minors).includes(minor))
+  const used = allReleases.filter((minor) => Object.values(minors).includes(minor))
   const keys = { ...record.binaries, [to]: key }
   return {
     ...record,
