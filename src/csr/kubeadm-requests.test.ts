@@ -139,7 +139,38 @@ test('the subject of apiserver-kubelet-client follows kubernetesVersion', async 
     subject: { organization: ['kubeadm:cluster-admins'] },
     notices: [],
   })
-  expect(kubeletClient('v1.37.0')).toMatchObject({ subject: { organization: [] }, notices: [] })
+  expect(kubeletClient('v1.37.0')).toMatchObject({ subject: { organization: [] } })
+})
+
+const bindingNotice =
+  'apiserver-kubelet-client: without O, it needs the ClusterRoleBinding kubeadm:apiserver-kubelet-client, or logs and exec fail. kubeadm creates it in init and upgrade apply; in an existing cluster, first run: kubectl get clusterrolebinding kubeadm:apiserver-kubelet-client || kubectl create clusterrolebinding kubeadm:apiserver-kubelet-client --clusterrole system:kubelet-api-admin --user kube-apiserver-kubelet-client'
+
+test('says that apiserver-kubelet-client without O needs a ClusterRoleBinding', () => {
+  expect(kubeletClient('v1.36.0').notices).toEqual([])
+  expect(kubeletClient('v1.36.1').notices).toEqual([bindingNotice])
+  const all = kubeadmRequests('all', { ...settings, kubernetesVersion: 'v1.37.2' })
+  expect(all.flatMap(({ spec }) => spec.notices)).toEqual([bindingNotice])
+})
+
+test('reads the experimental v1 of the API of kubeadm, and says that kubeadm rejects it', async () => {
+  const read = (version: string) =>
+    readKubeadmSettings(
+      `apiVersion: ${version}\nkind: ClusterConfiguration\nclusterName: prod\napiServer: {extraArgs: [{name: a, value: b, mergeMethod: append}]}\n`,
+      'k.yaml',
+    )
+  for (const version of ['v1beta3', 'v1beta4'])
+    expect(await read(`kubeadm.k8s.io/${version}`)).toMatchObject({ clusterName: 'prod', notices: [] })
+  expect(await read('kubeadm.k8s.io/v1')).toMatchObject({
+    clusterName: 'prod',
+    notices: [
+      'kubeadm.k8s.io/v1 in "k.yaml" is experimental: kubeadm 1.37 rejects this file; use kubeadm.k8s.io/v1beta4',
+    ],
+  })
+  for (const version of ['kubeadm.k8s.io/v1beta2', 'kubeadm.k8s.io/v2', 'example.com/v1'])
+    await expect(read(version)).rejects.toMatchObject({
+      code: 'KCERT_MANIFEST_MALFORMED',
+      message: `k.yaml has apiVersion "${version}"`,
+    })
 })
 
 test.each([undefined, 'stable-1'])(
@@ -151,6 +182,7 @@ test.each([undefined, 'stable-1'])(
       expect.stringMatching(
         /^apiserver-kubelet-client: the Kubernetes version is unknown, so the request has no O=kubeadm:cluster-admins.*--kubernetes-version VERSION$/,
       ),
+      bindingNotice,
     ])
   },
 )

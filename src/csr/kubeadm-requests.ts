@@ -7,7 +7,12 @@ import {
   kubeadmKubeconfigs,
   kubeadmLeaves,
 } from '../pki/kubeadm.ts'
-import { type KubeadmVersion, kubeadmVersion, organizationAt } from '../pki/kubeadm-organization.ts'
+import {
+  bindingNotices,
+  type KubeadmVersion,
+  kubeadmVersion,
+  organizationAt,
+} from '../pki/kubeadm-organization.ts'
 import { formatIp, parseIp } from '../x509/ip.ts'
 import { isSubdomain } from '../x509/plain-names.ts'
 import { isSpecialAddress, maskAt, parseCidr } from './approval/addresses.ts'
@@ -60,14 +65,15 @@ export function kubeadmRequests(name: string, settings: KubeadmSettings): Kubead
 function specOf(row: Row, commonName: string, settings: KubeadmSettings): RequestSpec {
   const version = versionOf(settings)
   refuseNewerKeyType(settings.keyType, version)
+  const organization = organizationAt(row, version)
   return {
-    subject: { commonName, organization: organizationAt(row, version) },
+    subject: { commonName, organization },
     altNames: altNamesOfRow(row, settings),
     keyType: settings.keyType,
     rsaHash: 'sha256',
     objectName: objectNameOf(row.name),
     purpose: row.usages.includes('serverAuth') ? 'server auth' : 'client auth',
-    notices: version === undefined ? assumptionOf(row) : [],
+    notices: [...(version === undefined ? assumptionOf(row) : []), ...bindingNotices(row, organization)],
   }
 }
 

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
@@ -29,6 +30,9 @@ export interface KubeadmSettings {
 /** The values of encryptionAlgorithm, case-sensitive as in kubeadm. */
 const kubeadmKeyTypes = ['RSA-2048', 'RSA-3072', 'RSA-4096', 'ECDSA-P256', 'ECDSA-P384']
 
+/** v1 has the same fields, on the paths that kcert reads (Kubernetes 1.37: cmd/kubeadm/app/apis/kubeadm/v1). */
+const kubeadmApis = ['v1beta3', 'v1beta4', 'v1'].map((version) => `kubeadm.k8s.io/${version}`)
+
 // The fields of v1beta3 and v1beta4 on the paths that kcert reads; it does not check below other fields.
 const fields: Readonly<Record<string, string>> = {
   ClusterConfiguration:
@@ -43,6 +47,9 @@ const fields: Readonly<Record<string, string>> = {
     'name criSocket taints kubeletExtraArgs ignorePreflightErrors imagePullPolicy imagePullSerial',
   localAPIEndpoint: 'advertiseAddress bindPort',
 }
+
+/** validateSupportedVersion in cmd/kubeadm/app/util/config/common.go. */
+const experimental = 'is experimental: kubeadm 1.37 rejects this file; use kubeadm.k8s.io/v1beta4'
 
 /** kubeadm's own defaults (apis/kubeadm/v1beta4/defaults.go). */
 export const kubeadmDefaults: KubeadmSettings = {
@@ -78,7 +85,7 @@ export function refuseNewerKeyType(keyType: KeyType, version: KubeadmVersion | u
 
 /**
  * Returns the settings of a kubeadm configuration file, with kubeadm's defaults. `source` is its name, for messages.
- * Throws KCERT_MANIFEST_MALFORMED when the file contains neither configuration.
+ * Throws KCERT_MANIFEST_MALFORMED when the file contains neither configuration, or has another version of kubeadm's API.
  */
 export async function readKubeadmSettings(text: string, source: string): Promise<KubeadmSettings> {
   const { documents, defects } = await readDocuments(text)
@@ -89,6 +96,13 @@ export async function readKubeadmSettings(text: string, source: string): Promise
     throw new KcertError('KCERT_MANIFEST_MALFORMED', `${source} contains no kubeadm configuration`, {
       why: defects[0]?.reason ?? 'it contains neither a ClusterConfiguration nor an InitConfiguration',
       next: 'kubectl -n kube-system get cm kubeadm-config -o jsonpath={.data.ClusterConfiguration} > kubeadm.yaml',
+    })
+  const apis = [cluster, init].flatMap((document) => textOf(valueAt(document, 'apiVersion')) ?? [])
+  const other = apis.find((api) => !kubeadmApis.includes(api))
+  if (other !== undefined)
+    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${source} has apiVersion ${JSON.stringify(other)}`, {
+      why: `kcert reads the configuration of kubeadm in ${kubeadmApis.join(', ')}`,
+      next: commandLine`kubeadm config migrate --old-config ${source} --new-config kubeadm.yaml`,
     })
   const texts = (...path: string[]): string[] =>
     itemsOf(valueAt(cluster, ...path)).map((item) => textOf(item) ?? '')
@@ -110,9 +124,11 @@ export async function readKubeadmSettings(text: string, source: string): Promise
     etcdPeerCertSans: texts('etcd', 'local', 'peerCertSANs'),
     ...(algorithm === undefined ? {} : { keyType: kubeadmKeyType(algorithm) }),
     notices: [
-      ...unknownFields('ClusterConfiguration', cluster),
-      ...unknownFields('InitConfiguration', init),
-    ].map((field) => `kubeadm does not know the field ${field} in "${source}"; check its spelling`),
+      ...(apis.includes('kubeadm.k8s.io/v1') ? [`kubeadm.k8s.io/v1 in "${source}" ${experimental}`] : []),
+      ...[...unknownFields('ClusterConfiguration', cluster), ...unknownFields('InitConfiguration', init)].map(
+        (field) => `kubeadm does not know the field ${field} in "${source}"; check its spelling`,
+      ),
+    ],
   }
 }
 

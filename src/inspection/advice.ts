@@ -2,6 +2,7 @@ import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import type { Advice } from '../errors/kcert-error.ts'
 import type { KubeadmKubeconfig, KubeadmLeaf, KubeadmRow } from '../pki/kubeadm.ts'
 import { kubeadmFolders, kubeadmKubeconfigs } from '../pki/kubeadm.ts'
+import { bindingNotices } from '../pki/kubeadm-organization.ts'
 import { kubeletRotationWindow, recreatedByKubelet } from '../pki/kubelet.ts'
 import type { CertificateEntry, Role } from './entries.ts'
 import { timeText } from './spans.ts'
@@ -71,7 +72,7 @@ export function kubeadmAdvice(
         }
   }
   // A renewal takes subject, SANs and usages from the old certificate.
-  if (urgency === 'misissued') return { fix: onNodeText, next: creationCommand(row) }
+  if (urgency === 'misissued') return { fix: creationNote(row), next: creationCommand(row) }
   return { next: commandLine`sudo kcert renew ${row.name}` }
 }
 
@@ -86,8 +87,12 @@ function restart({ usedBy }: KubeadmLeaf | KubeadmKubeconfig): CommandLine {
     : commandLine` && crictl ps -q --name ${`^${usedBy}$`} | xargs -r crictl stop --timeout 30`
 }
 
-/** A note for operators before {@link creationCommand}. */
-export const onNodeText =
+/** Returns a note for operators before {@link creationCommand}. Its kubeadm decides whether the new certificate has an O. */
+export function creationNote(row: KubeadmLeaf | KubeadmKubeconfig): string {
+  return [onNodeText, ...bindingNotices(row)].join('. ')
+}
+
+const onNodeText =
   'create it again on the node itself, with --config FILE if the cluster was created with one'
 
 /**

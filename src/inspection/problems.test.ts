@@ -904,6 +904,9 @@ describe('content', () => {
       message: expect.stringContaining(
         'needs no O, or from an older kubeadm O=system:masters, or from an older kubeadm O=kubeadm:cluster-admins',
       ),
+      fix: expect.stringContaining(
+        'kubectl get clusterrolebinding kubeadm:apiserver-kubelet-client || kubectl create clusterrolebinding',
+      ),
       next: expect.stringMatching(
         /mv \S+\.crt \S+\.key "\$old" && kubeadm init phase certs apiserver-kubelet-client/,
       ),

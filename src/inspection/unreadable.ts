@@ -3,7 +3,7 @@ import type { Advice } from '../errors/kcert-error.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { MissingFile, TreePlace } from '../pki/kubeadm-tree.ts'
 import { readPem } from '../x509/pem.ts'
-import { creationCommand, onNodeText } from './advice.ts'
+import { creationCommand, creationNote } from './advice.ts'
 import { problemAt } from './problems.ts'
 import type { Problem } from './report.ts'
 import type { Shape } from './sniff.ts'
@@ -95,15 +95,15 @@ function missingAdvice({ row, part, hasKey }: MissingFile, isThere: boolean, lac
         fix: 'copy it from another control-plane node or a backup: a new pair makes every service account token invalid',
       }
     case 'kubeconfig':
-      return { fix: onNodeText, next: creationCommand(row, isThere ? undefined : []) }
+      return { fix: creationNote(row), next: creationCommand(row, isThere ? undefined : []) }
     case 'leaf': {
       const { pki } = kubeadmFolders
       return part === 'key'
         ? {
-            fix: `restore the key, or ${onNodeText}`,
+            fix: `restore the key, or ${creationNote(row)}`,
             next: creationCommand(row, [`${pki}/${row.file}.crt`]),
           }
-        : { fix: onNodeText, next: creationCommand(row, hasKey ? [`${pki}/${row.file}.key`] : []) }
+        : { fix: creationNote(row), next: creationCommand(row, hasKey ? [`${pki}/${row.file}.key`] : []) }
     }
   }
 }

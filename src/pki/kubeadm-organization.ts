@@ -1,4 +1,4 @@
-import type { KubeadmKubeconfig, KubeadmLeaf, OlderOrganization } from './kubeadm.ts'
+import { bindingAdvice, type KubeadmKubeconfig, type KubeadmLeaf, type OlderOrganization } from './kubeadm.ts'
 
 /** A version of kubeadm. The patch is infinite for the latest of a minor version, as in "stable-1.35". */
 export interface KubeadmVersion {
@@ -22,6 +22,15 @@ export function organizationAt(
   const older =
     version && row.olderOrganizations?.find(({ droppedIn }) => isBefore(version, droppedIn))?.organization
   return older === undefined ? row.organization : [older]
+}
+
+/** Returns a notice about the ClusterRoleBinding that a certificate of this row needs if it has no O. */
+export function bindingNotices(
+  row: KubeadmLeaf | KubeadmKubeconfig,
+  organization: readonly string[] = [],
+): readonly string[] {
+  if (row.kind !== 'leaf' || row.binding === undefined || organization.length > 0) return []
+  return [`${row.name}: ${bindingAdvice(row.binding)}`]
 }
 
 /** True before the first version without it: the patch of its own minor version, or any minor version below the first one. */

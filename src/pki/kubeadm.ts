@@ -1,3 +1,5 @@
+import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
+
 // kubeadm's certificates and files as data (Kubernetes 1.36: cmd/kubeadm/app/phases/certs/certlist.go, phases/kubeconfig,
 // constants). Code that needs the files of a control plane reads these tables. No other file in kcert spells out these names.
 
@@ -34,6 +36,14 @@ export interface KubeadmLeaf {
   readonly usages: readonly Usage[]
   /** The static pod that must restart to use a new certificate, unless it reloads the file itself. */
   readonly usedBy: 'etcd' | 'kube-apiserver'
+  /** The ClusterRoleBinding that a certificate without O needs. */
+  readonly binding?: ClusterRoleBinding
+}
+
+export interface ClusterRoleBinding {
+  readonly name: string
+  readonly clusterRole: string
+  readonly user: string
 }
 
 /** A kubeconfig that kubeadm writes into the folder above pki. */
@@ -85,16 +95,41 @@ function leaf(
   return { kind: 'leaf', name, file, signer, commonName, organization: [], ...older, usages, usedBy }
 }
 
+/**
+ * The permissions of API servers on kubelets. `kubeadm init` and `kubeadm upgrade apply` create this binding in the versions that
+ * issue apiserver-kubelet-client without O; `kubeadm join` and `kubeadm init phase certs` do not (kubeadm#3310).
+ */
+const kubeletClientBinding: ClusterRoleBinding = {
+  name: 'kubeadm:apiserver-kubelet-client',
+  clusterRole: 'system:kubelet-api-admin',
+  user: 'kube-apiserver-kubelet-client',
+}
+
+/** Returns the command that creates a binding. */
+function bindingCommand({ name, clusterRole, user }: ClusterRoleBinding): CommandLine {
+  return commandLine`kubectl create clusterrolebinding ${name} --clusterrole ${clusterRole} --user ${user}`
+}
+
+/** Returns what a certificate without O needs, and the command that makes sure of it. */
+export function bindingAdvice(binding: ClusterRoleBinding): string {
+  const { name } = binding
+  const command = commandLine`kubectl get clusterrolebinding ${name} || ${embed(bindingCommand(binding))}`
+  return `without O, it needs the ClusterRoleBinding ${name}, or logs and exec fail. kubeadm creates it in init and upgrade apply; in an existing cluster, first run: ${command}`
+}
+
 export const kubeadmLeaves: readonly KubeadmLeaf[] = [
   leaf('apiserver', ['ca', 'kube-apiserver', server], 'kube-apiserver'),
-  leaf('apiserver-kubelet-client', ['ca', 'kube-apiserver-kubelet-client', client], 'kube-apiserver', [
-    mastersBefore129,
-    // kubernetes#121837 added this one in 1.29; #138957 and its cherry-picks removed it again.
-    {
-      organization: 'kubeadm:cluster-admins',
-      droppedIn: ['1.33.12', '1.34.8', '1.35.5', '1.36.1', '1.37.0'],
-    },
-  ]),
+  {
+    ...leaf('apiserver-kubelet-client', ['ca', kubeletClientBinding.user, client], 'kube-apiserver', [
+      mastersBefore129,
+      // kubernetes#121837 added this one in 1.29; #138957 and its cherry-picks removed it again.
+      {
+        organization: 'kubeadm:cluster-admins',
+        droppedIn: ['1.33.12', '1.34.8', '1.35.5', '1.36.1', '1.37.0'],
+      },
+    ]),
+    binding: kubeletClientBinding,
+  },
   leaf('front-proxy-client', ['front-proxy-ca', 'front-proxy-client', client], 'kube-apiserver'),
   leaf('etcd-server', ['etcd-ca', undefined, both], 'etcd'),
   leaf('etcd-peer', ['etcd-ca', undefined, both], 'etcd'),

@@ -1,5 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import { readDocumentOfKind } from '../kubeconfig/documents.ts'
+import { readDocumentOfKind, readDocuments } from '../kubeconfig/documents.ts'
 import { entriesOf, isTrue, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import type { Flags } from './component-flags.ts'
 
@@ -28,7 +28,41 @@ export interface KubeletConfiguration {
 
 /** Returns the settings in a kubelet's configuration file. Throws KCERT_MANIFEST_MALFORMED for any other file. */
 export async function readKubeletConfiguration(text: string): Promise<KubeletConfiguration> {
-  const root = await configurationOf(text)
+  return settingsIn(await configurationOf(text))
+}
+
+/**
+ * Returns the settings in kubeadm's instance-config.yaml, which has no kind. The kubelet does not read this file: kubeadm since 1.34
+ * merges it into config.yaml at init, join and upgrade (cmd/kubeadm/app/phases/kubelet/config.go). Throws
+ * KCERT_MANIFEST_MALFORMED if it cannot be read.
+ */
+export async function readInstanceConfiguration(text: string): Promise<KubeletConfiguration> {
+  const { documents, defects } = await readDocuments(text)
+  const [defect] = defects
+  if (defect === undefined) return settingsIn(documents[0])
+  throw new KcertError('KCERT_MANIFEST_MALFORMED', 'not a kubelet configuration', {
+    why: `line ${defect.line ?? 1}: ${defect.reason}`,
+  })
+}
+
+/** The settings for certificates, by their names in the file. */
+const certificateSettings = {
+  clientCaFile: 'authentication.x509.clientCAFile',
+  rotateCertificates: 'rotateCertificates',
+  serverTlsBootstrap: 'serverTLSBootstrap',
+  tlsCertFile: 'tlsCertFile',
+  tlsPrivateKeyFile: 'tlsPrivateKeyFile',
+} as const
+
+/** Returns the settings for certificates that differ, by their names in the file. An absent setting of `changes` changes none. */
+export function changedSettings(now: KubeletConfiguration, changes: KubeletConfiguration): string[] {
+  const keys = Object.keys(certificateSettings) as (keyof typeof certificateSettings)[]
+  return keys
+    .filter((key) => changes[key] !== undefined && changes[key] !== now[key])
+    .map((key) => certificateSettings[key])
+}
+
+function settingsIn(root: Node | undefined): KubeletConfiguration {
   const file = (...path: string[]): string | undefined => textOf(valueAt(root, ...path))
   const flag = (name: string): boolean | undefined => {
     const value = valueAt(root, name)

@@ -4,11 +4,13 @@ import { openKubeconfig } from '../kubeconfig/open.ts'
 import { diagnose } from '../kubelet/doctor/diagnosis.ts'
 import type { KubeletFacts, StoreEntry } from '../kubelet/doctor/facts.ts'
 import type { Finding, Fix } from '../kubelet/doctor/finding.ts'
-import { flagsOf } from '../pki/component-flags.ts'
+import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import { kubeletFile } from '../pki/kubelet.ts'
 import {
+  changedSettings,
   type KubeletConfiguration,
+  readInstanceConfiguration,
   readKubeletConfiguration,
   withKubeletFlags,
 } from '../pki/kubelet-configuration.ts'
@@ -38,11 +40,14 @@ export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}):
   const folder = places.folder ?? flags['cert-dir'] ?? kubeadmFolders.kubeletPki
   const kubeconfigPath = flags.kubeconfig ?? places.kubeconfig ?? `${kubeadmFolders.kubernetes}/kubelet.conf`
   const configPath = flags.config ?? '/var/lib/kubelet/config.yaml'
-  const [kubeconfig, bootstrap, configuration] = await Promise.all([
+  const [kubeconfig, bootstrap, configuration, instance] = await Promise.all([
     readThrough(node, kubeconfigPath),
     readThrough(node, flags['bootstrap-kubeconfig'] ?? bootstrapKubeconfig),
     readThrough(node, configPath),
+    readThrough(node, linkedFrom(configPath, 'instance-config.yaml')),
   ])
+  for (const { found, path } of [configuration, instance])
+    if (found === 'unreadable') throw unreadable(node, path)
   const listing = await node.listFolder(folder)
   if (listing.found === 'unreadable') throw unreadable(node, folder)
   const [stated] = await node.statFiles([folder])
@@ -76,6 +81,23 @@ export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}):
     ...(places.nodeName !== undefined && { nodeName: places.nodeName }),
     asksForServing: configured.serverTlsBootstrap === true,
     ...(await ownServing(node, configured.tlsCertFile, configPath)),
+    ...(instance.found === 'file' && { instance: await instanceOf(instance, configured, flags) }),
+  }
+}
+
+/** A flag takes precedence over a setting that kubeadm merges, too. */
+async function instanceOf(
+  file: ReadFile,
+  configured: KubeletConfiguration,
+  flags: Flags,
+): Promise<NonNullable<KubeletFacts['instance']>> {
+  const { path } = file
+  try {
+    const merged = withKubeletFlags(await readInstanceConfiguration(textOf(file)), flags)
+    return { path, changes: changedSettings(configured, merged) }
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    return { path, changes: [], fault: error.why ?? error.message }
   }
 }
 

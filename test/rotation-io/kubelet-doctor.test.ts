@@ -279,6 +279,44 @@ test.each(['pki/absent.crt', 'config.yaml'])('a tlsCertFile without a certificat
   ])
 })
 
+const instancePath = '/var/lib/kubelet/instance-config.yaml'
+
+test.each([
+  // As kubeadm 1.34 to 1.37 writes it.
+  ['containerRuntimeEndpoint: "unix:///run/containerd/containerd.sock"\n', undefined],
+  ['', undefined],
+  ['rotateCertificates: true\ntlsCertFile: pki/own.crt\n', undefined],
+  [
+    'serverTLSBootstrap: true\ntlsCertFile: /etc/own.crt\nauthentication: {x509: {clientCAFile: /etc/ca.crt}}\n',
+    'it changes authentication.x509.clientCAFile, serverTLSBootstrap, tlsCertFile',
+  ],
+  ['tlsCertFile: [\n', /^it cannot be read: line \d+: /],
+])('compares instance-config.yaml with the configuration of the kubelet: %j', async (text, what) => {
+  writeFileSync(`${root}${pki}/own.crt`, pair({ ...lately, commonName: 'system:node:w1' }))
+  writeFileSync(root + instancePath, text)
+  const findings = await servingFindings('rotateCertificates: true\ntlsCertFile: pki/own.crt\n')
+  const expected = { id: 'INSTANCE_CONFIG', severity: 'warning', path: instancePath }
+  expect(findings).toEqual(
+    what === undefined
+      ? []
+      : [
+          expect.objectContaining({
+            ...expected,
+            what: typeof what === 'string' ? what : expect.stringMatching(what),
+          }),
+        ],
+  )
+})
+
+test('does not report a setting of instance-config.yaml that a flag of the kubelet overrides', async () => {
+  writeFileSync(root + instancePath, 'rotateCertificates: false\nserverTLSBootstrap: true\n')
+  const running: NodeAccess = Object.assign(Object.create(node) as NodeAccess, {
+    processes: () => Promise.resolve([{ argv: ['kubelet', '--rotate-certificates=true'] }]),
+  })
+  const { instance } = await readKubelet(running, places)
+  expect(instance).toEqual({ path: instancePath, changes: ['serverTLSBootstrap'] })
+})
+
 test('reports a serving certificate that was requested and never issued, and leaves it to an approver', async () => {
   mkdirSync(`${root}/var/lib/kubelet`, { recursive: true })
   const kind =

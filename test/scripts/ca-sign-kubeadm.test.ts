@@ -57,6 +57,8 @@ test('signs every request with its own CA, and adds the certificates to the kube
   expect(certificate('signed/pki/apiserver.crt').extendedKeyUsage).toEqual(['serverAuth'])
   expect(certificate('signed/pki/apiserver.crt').subjectAltNames.dns).toContain('kubernetes.default.svc')
 
+  const binding = 'apiserver-kubelet-client: without O, it needs the ClusterRoleBinding'
+  expect(report.notices).toContainEqual(expect.stringContaining(binding))
   expect(report.next).toHaveLength(5)
   for (const command of report.next) done(...command.split(' ').slice(1))
   expect(readFileSync(join(at, 'cp1/admin.conf'), 'utf8')).toContain('client-certificate-data:')

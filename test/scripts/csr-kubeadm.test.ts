@@ -157,7 +157,9 @@ describe('kcert csr create --kubeadm', () => {
       { cwd: at },
     )
     expect(run).toMatchObject({ exit: 0 })
-    expect(run.stderr).toMatch(/^note: apiserver-kubelet-client: the Kubernetes version is unknown.*\n$/)
+    expect(run.stderr).toMatch(
+      /^note: apiserver-kubelet-client: the Kubernetes version is unknown.*\nnote: apiserver-kubelet-client: without O, .*\n$/,
+    )
     expect(run.stdout).not.toContain('-----')
     const requests = files(at).filter((path) => path.endsWith('.csr'))
     expect(requests).toHaveLength(12)

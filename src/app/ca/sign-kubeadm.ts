@@ -19,6 +19,7 @@ import { readInput } from '../../cli/input.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { type KubeadmCa, kubeadmCas, kubeadmFolders } from '../../pki/kubeadm.ts'
+import { bindingNotices } from '../../pki/kubeadm-organization.ts'
 import { isFolder } from '../../system/folders.ts'
 import { makeFolders } from '../../system/new-folder.ts'
 import { writePublicFile } from '../../system/output-file.ts'
@@ -129,7 +130,9 @@ function deliver(
 ): SignedControlPlane {
   const results = found.flatMap((one) => {
     const certificate = signed.get(one.source)
-    return certificate === undefined ? [] : [{ ...one, signed: signedCertificate(certificate) }]
+    if (certificate === undefined) return []
+    const { organization } = certificate.certificate.subject
+    return [{ ...one, signed: signedCertificate(certificate), organization }]
   })
   for (const { certificate, signed: one } of results) {
     makeFolders(dirname(certificate), 0o755)
@@ -146,9 +149,10 @@ function deliver(
     })),
     issuanceLogs: [...files.values()].map(({ issuanceLog }) => issuanceLog),
     next: results.flatMap((one) => (one.row.kind === 'kubeconfig' ? [nextOf(one)] : [])),
-    notices: results.flatMap(({ row, signed: { notices } }) =>
-      notices.map((notice) => `${row.name}: ${notice}`),
-    ),
+    notices: results.flatMap(({ row, organization, signed: { notices } }) => [
+      ...notices.map((notice) => `${row.name}: ${notice}`),
+      ...bindingNotices(row, organization),
+    ]),
   }
 }
 

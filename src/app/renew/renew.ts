@@ -6,11 +6,13 @@ import { whileStoppable } from '../../cli/interruption.ts'
 import { tellLine } from '../../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { argumentVector, commandLine, embed } from '../../errors/command-line.ts'
+import { given } from '../../errors/given.ts'
 import { type Advice, KcertError } from '../../errors/kcert-error.ts'
-import { creationCommand, onNodeText } from '../../inspection/advice.ts'
+import { creationCommand, creationNote } from '../../inspection/advice.ts'
 import { defaultThresholds, parseThreshold, thresholdMs } from '../../inspection/thresholds.ts'
 import { counted } from '../../output/sections.ts'
 import { kubeadmKubeconfigs, kubeadmLeaves } from '../../pki/kubeadm.ts'
+import { bindingNotices } from '../../pki/kubeadm-organization.ts'
 import type { NodeAccess } from '../../pki/node-access.ts'
 import type { NeededRestart, RenewalSite, SiteSurvey } from '../../renewal-io/renewing.ts'
 import type { Inventory } from '../../rotation/inventory.ts'
@@ -288,8 +290,11 @@ export function missingAdvice({ name, present }: MissingLeaf, { root }: Pick<Ren
   }
   // kubeadm uses the host name and addresses of the machine that it runs on, even after chroot.
   return root === undefined
-    ? { next: creationCommand(row, row.kind === 'leaf' ? present : undefined) }
-    : { fix: `start the node, and ${onNodeText}` }
+    ? {
+        ...given({ fix: bindingNotices(row)[0] }),
+        next: creationCommand(row, row.kind === 'leaf' ? present : undefined),
+      }
+    : { fix: `start the node, and ${creationNote(row)}` }
 }
 
 function caExpired({ ca }: { readonly ca: Certificate }): KcertError {

@@ -143,9 +143,11 @@ export const credentials = `
 
 # kubelet-forbids: the kubelet authenticates the client, but that user has no permission there (403)
 > Forbidden (user=kube-apiserver-kubelet-client | request failed, status: "403 Forbidden"
-- kubelet-client-without-rights: apiserver-kubelet-client.crt was created by hand without the group that has the permission, or the ClusterRoleBinding of its user or group was deleted
+- kubelet-client-without-rights: apiserver-kubelet-client.crt has no O, as in kubeadm since 1.33.12, 1.34.8, 1.35.5 and 1.36.1, and the ClusterRoleBinding of its user is missing; or it was
+  created by hand with another group
   $ kcert inspect /etc/kubernetes/pki/apiserver-kubelet-client.crt # on a control plane: ROLE_SUBJECT_WRONG,
-    or its user and groups
+    or its user and groups; without O, this must exist: kubectl get clusterrolebinding
+    kubeadm:apiserver-kubelet-client
 - caller-without-nodes-metrics: the ServiceAccount of metrics-server or Prometheus lacks nodes/metrics
   (ClusterRole system:metrics-server), or the kubelet does not use the API server (authorization.mode:
   Webhook)

@@ -37,6 +37,7 @@ export async function diagnose(facts: KubeletFacts, now: Date): Promise<readonly
     kubeconfigFinding(examined),
     storeFinding(examined, 'kubelet-client'),
     facts.ownServing === undefined ? servingFinding(examined) : ownServingFinding(examined),
+    instanceFinding(facts),
   ].filter((finding) => finding !== undefined)
   const findings = [...single, ...modeFindings(examined), ...leftoverFindings(examined)]
   const ranks = { critical: 0, warning: 1, info: 2 }
@@ -226,6 +227,26 @@ function servingNameFinding(
     why: servingNameText,
     fix: servingNameRemedy,
     next: servingNameRemedy,
+  }
+}
+
+function instanceFinding({ instance }: KubeletFacts): Finding | undefined {
+  const { path = '', changes = [], fault } = instance ?? {}
+  const finding = { id: 'INSTANCE_CONFIG', severity: 'warning', path } as const
+  if (fault !== undefined)
+    return {
+      ...finding,
+      what: `it cannot be read: ${fault}`,
+      why: 'kubeadm upgrade merges it into config.yaml, and fails',
+      next: commandLine`cat ${path}`,
+    }
+  if (changes.length === 0) return undefined
+  return {
+    ...finding,
+    what: `it changes ${changes.join(', ')}`,
+    why: 'the kubelet does not read this file: the change takes effect when kubeadm upgrade merges it into config.yaml',
+    fix: 'remove these settings from the file, or apply them now',
+    next: 'kubeadm upgrade node phase kubelet-config && systemctl restart kubelet',
   }
 }
 

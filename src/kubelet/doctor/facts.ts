@@ -41,4 +41,10 @@ export interface KubeletFacts {
    * tlsCertFile, when set: the kubelet then ignores the serving files of the folder. Without content, the file does not exist.
    */
   readonly ownServing?: { readonly path: string; readonly content?: Uint8Array }
+  /** kubeadm's instance-config.yaml, if it exists: the settings for certificates that it changes, or why it cannot be read. */
+  readonly instance?: {
+    readonly path: string
+    readonly changes: readonly string[]
+    readonly fault?: string
+  }
 }

@@ -15,6 +15,7 @@ export type FindingId =
   | 'SERVING_MISSING'
   | 'SELF_SIGNED_UNUSABLE'
   | 'SERVING_NAME'
+  | 'INSTANCE_CONFIG'
   | 'LEFTOVER'
   | 'BOOTSTRAP_LEFT'
 
