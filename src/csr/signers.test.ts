@@ -163,3 +163,10 @@ test.each([
 ])('a request for %s seconds gets %i', (asked, expected) => {
   expect(grantedSeconds(asked, defaultSigningDuration)).toBe(expected)
 })
+
+test('the advice for usages can be pasted', () => {
+  const [rule] = findSigner(kubeletServing)!.rules.filter(({ id }) => id === 'signer-usages')
+  expect(rule).toMatchObject({
+    fix: 'use --usage "digital signature" --usage "server auth", and --usage "key encipherment" for an RSA key',
+  })
+})

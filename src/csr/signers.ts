@@ -136,7 +136,7 @@ function exactly(purpose: 'client auth' | 'server auth'): SignerRule {
       const missing = needed.filter((usage) => !rest.delete(usage))
       return usageFault(missing, [...rest])
     },
-    fix: commandLine`use --usage "digital signature" --usage "${purpose}", and --usage "key encipherment" for an RSA key`,
+    fix: `use --usage "digital signature" --usage "${purpose}", and --usage "key encipherment" for an RSA key`,
   }
 }
 
