@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { mlDsaKeys, mlDsaRequest } from '../../test/fixtures/ml-dsa.ts'
 import { Certificate } from '../x509/certificate.ts'
 import { type CertificateDescription, createRequest, issueCertificate } from '../x509/issuing.ts'
 import { openCa, readRequest, signRequest } from './certificate-authority.ts'
@@ -92,6 +93,11 @@ test('refuses a request whose signature is by another key', () => {
   // The signature is at the end.
   der[der.length - 5]! ^= 1
   expect(() => readRequest(der, 'a.csr')).toThrow('the signature of a.csr is invalid')
+})
+
+test('refuses a valid ML-DSA signature as kube-controller-manager does, and does not call it invalid', () => {
+  const der = mlDsaRequest({ commonName: 'a' }, mlDsaKeys['ML-DSA-65'])
+  expect(() => readRequest(der, 'a.csr')).toThrow('the signature of a.csr is not accepted')
 })
 
 test('refuses bytes that are not a request, and names their file', () => {

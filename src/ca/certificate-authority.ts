@@ -78,8 +78,10 @@ export function readRequest(
     throw refused(`cannot read ${name} as a CSR`, messageOf(cause), { cause })
   }
   const verdict = request.verifySignature()
-  if (!verdict.ok)
-    throw refused(`the signature of ${name} is invalid`, signatureFault(request, verdict.reason))
+  if (!verdict.ok) {
+    const fault = verdict.reason === 'bad-signature' ? 'is invalid' : 'is not accepted'
+    throw refused(`the signature of ${name} ${fault}`, signatureFault(request, verdict.reason))
+  }
   const unread = request.unreadAttributes
   if (unread.length > 0)
     throw refused(

@@ -47,7 +47,7 @@ const broken = ({ rules }: CheckReport): string[] => rules.filter(({ ok }) => !o
 describe('a request with a key that Kubernetes does not support', () => {
   const usages = ['digital signature', 'client auth']
   const unknown =
-    'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not support; Kubernetes 1.38 (Go 1.27) is the first to support it, in TLS 1.3'
+    'ML-DSA-65, which Kubernetes up to 1.37 and etcd up to 3.7 (Go 1.26) do not support; Kubernetes 1.38 (Go 1.27) is the first to support it, in TLS 1.3'
   const mlDsa = mlDsaKeys['ML-DSA-65']
   const checkOf = (signer: KeyObject) => {
     const der = mlDsaRequest(ann.subject, mlDsa, signer)

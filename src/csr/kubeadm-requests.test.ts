@@ -92,6 +92,14 @@ test.each(['Ed25519', 'ECDSA-P521', 'rsa-2048', 'RSA-2056'])(
   },
 )
 
+test('refuses ML-DSA keys, which kubeadm creates since 1.38', async () => {
+  const text = 'kind: ClusterConfiguration\nencryptionAlgorithm: ML-DSA-65\nkubernetesVersion: v1.38.0\n'
+  await expect(readKubeadmSettings(text, 'x')).rejects.toMatchObject({
+    message: 'kcert does not create ML-DSA-65 keys',
+    why: expect.stringContaining('kubeadm supports them since 1.38'),
+  })
+})
+
 test.each([
   ['v1.32.13', false],
   ['stable-1.33', false],

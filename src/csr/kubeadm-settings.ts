@@ -4,6 +4,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import type { KubeadmVersion } from '../pki/kubeadm-organization.ts'
+import { isMlDsa } from '../x509/ml-dsa.ts'
 import { type KeyType, keyTypeName, parseKeyType } from '../x509/new-key.ts'
 
 /** The settings for certificates in kubeadm's InitConfiguration and ClusterConfiguration. */
@@ -64,10 +65,14 @@ export const kubeadmDefaults: KubeadmSettings = {
   notices: [],
 }
 
-/** Returns the key type of a kubeadm name. Throws KCERT_USAGE for types that kubeadm's components do not support. */
+/** Returns the key type of a kubeadm name. Throws KCERT_USAGE for types that kubeadm or kcert does not create. */
 export function kubeadmKeyType(name: string): KeyType {
   const type = kubeadmKeyTypes.includes(name) ? parseKeyType(name) : undefined
   if (type !== undefined) return type
+  if (isMlDsa(name))
+    throw new KcertError('KCERT_USAGE', `kcert does not create ${name} keys`, {
+      why: `kubeadm supports them since 1.38; kcert creates ${kubeadmKeyTypes.join(', ')}`,
+    })
   throw new KcertError('KCERT_USAGE', `kubeadm does not support the key type "${name}"`, {
     why: `its key types are ${kubeadmKeyTypes.join(', ')}`,
   })

@@ -41,7 +41,7 @@ const reportOf = (leafDer: Uint8Array, root: Uint8Array, purpose: Purpose = 'ser
 }
 
 const minors =
-  'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not support; Kubernetes 1.38 (Go 1.27) is the first to support it, in TLS 1.3'
+  'ML-DSA-65, which Kubernetes up to 1.37 and etcd up to 3.7 (Go 1.26) do not support; Kubernetes 1.38 (Go 1.27) is the first to support it, in TLS 1.3'
 const ofLeaf = 'the chain is valid, but TLS in Go does not support the key of the leaf "leaf":'
 const unknown = 'x509: certificate signed by unknown authority'
 const unparsed = 'tls: failed to parse private key'
@@ -212,6 +212,14 @@ describe('RSA above 8192 bits', () => {
 
 test('gives the result of crypto/x509 for a purpose that TLS does not use', () => {
   expect(reportOf(mlDsaLeaf, ecdsaCa, 'any')).toMatchObject({ trusted: true })
+})
+
+test('OpenSSL reads no malformed ML-DSA key: `openssl verify` skips it, Node.js rejects it', () => {
+  const reason = 'it does not use the key of the leaf to verify the chain'
+  expect(reportOf(leafWith(malformed), ecdsaCa)).toMatchObject({
+    acceptedBy: ['openssl'],
+    differences: [{ verifier: 'openssl', accepts: true, reason }],
+  })
 })
 
 test('names the verifiers that support ML-DSA', () => {

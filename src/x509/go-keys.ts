@@ -21,9 +21,9 @@ export function isTooLongForTls({ algorithm, bits = 0 }: KeyFacts): boolean {
   return algorithm === 'RSA' && bits > 8192
 }
 
-/** crypto/x509 and crypto/tls support ML-DSA since Go 1.27. The text follows "which". */
+/** crypto/x509 and crypto/tls support ML-DSA since Go 1.27, and etcd 3.7 is built with Go 1.26. The text follows "which". */
 export const unknownBefore138 =
-  'Kubernetes up to 1.37 (Go 1.26) does not support; Kubernetes 1.38 (Go 1.27) is the first to support it, in TLS 1.3'
+  'Kubernetes up to 1.37 and etcd up to 3.7 (Go 1.26) do not support; Kubernetes 1.38 (Go 1.27) is the first to support it, in TLS 1.3'
 
 /** Returns the Kubernetes minor versions that accept such a key, as a clause that follows a comma; undefined if none does. */
 export function minorsOfKey(key: KeyFacts): string | undefined {

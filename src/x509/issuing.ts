@@ -110,7 +110,7 @@ function signatureAlgorithmOf(
   const [curveHash, name] = (type === 'ec' && ofCurves[curve]) || []
   if (curveHash === undefined || name === undefined) {
     throw new KcertError('KCERT_KEY_UNSUPPORTED', `cannot sign with a key of type ${curve || type}`, {
-      why: 'Kubernetes reads RSA, ECDSA P-256, P-384 and P-521, and Ed25519',
+      why: 'kcert signs with RSA, ECDSA P-256, P-384 and P-521, and Ed25519 keys',
     })
   }
   return { identifier: sequence(oid(oidOf(name))), hash: curveHash }

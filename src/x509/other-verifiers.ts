@@ -151,6 +151,8 @@ function whyAccepted(go: ChainVerdict): string | undefined {
   const algorithm =
     code === 'SIGNATURE_UNSUPPORTED' ? certificate.signatureAlgorithm : certificate.publicKey.algorithm
   const isOfAlgorithm = code.endsWith('_UNSUPPORTED')
+  if (code === 'LEAF_KEY_UNSUPPORTED' && certificate.publicKey.defect !== undefined)
+    return 'does not use the key of the leaf to verify the chain'
   if (isOfAlgorithm && isMlDsa(algorithm)) return 'supports ML-DSA since OpenSSL 3.5'
   return acceptanceWords[code] ?? 'finds a path that it accepts'
 }

@@ -16,7 +16,8 @@ export function securityBitsOfKey({ publicKey }: Certificate): number {
     case 'Ed25519':
       return 128
     default:
-      return mlDsaParameters(algorithm)?.securityBits ?? 0
+      // OpenSSL cannot read a malformed key.
+      return (publicKey.defect === undefined && mlDsaParameters(algorithm)?.securityBits) || 0
   }
 }
 

@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { writePem } from '../../src/x509/pem.ts'
 import { someCa } from '../bootstrap/some-ca.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import { mlDsaKeys, mlDsaLeafOfEcdsaCa } from '../fixtures/ml-dsa.ts'
 import { kcertBeside, type Session } from './program.ts'
 import { violations } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
@@ -180,6 +182,21 @@ test('create --no-embed-certs stores the absolute paths of certificate and key',
   expect(text).not.toMatch(/client-\w+-data/)
   const { exit, stderr } = await create('--user', 'robot', '--token-file', 'bob.key')
   expect([exit, stderr]).toEqual([2, expect.stringContaining('--no-embed-certs needs --client-certificate')])
+})
+
+test('create names the Kubernetes versions that cannot use the key', async () => {
+  const key = mlDsaKeys['ML-DSA-65']
+  const certificate = mlDsaLeafOfEcdsaCa(key, {
+    extendedKeyUsage: ['clientAuth'],
+    notAfter: new Date('2099-01-01T00:00:00Z'),
+  })
+  writeFileSync(join(at, 'pq.crt'), writePem('CERTIFICATE', certificate))
+  writeFileSync(join(at, 'pq.key'), key.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  const pair = ['--client-certificate', 'pq.crt', '--client-key', 'pq.key']
+  const { exit, stderr } = await kcert(['kubeconfig', 'create', ...pair, '--out', 'pq.conf'])
+  const note =
+    /^note: the key of pq\.crt is ML-DSA-65, which Kubernetes up to 1\.37 .* do not support; Kubernetes 1\.38/
+  expect([exit, stderr]).toEqual([0, expect.stringMatching(note)])
 })
 
 test('creates a working kubeconfig from a pair and from a token, with and without a cluster', async () => {

@@ -1,8 +1,12 @@
+import type { KeyObject } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { CertificateRenewal } from '../../src/ca/renewal-report.ts'
 import type { KubeletDiagnosis } from '../../src/kubelet/doctor/report.ts'
+import type { CertificateDescription } from '../../src/x509/issuing.ts'
+import { writePem } from '../../src/x509/pem.ts'
+import { mlDsaCertificate, mlDsaKeys } from '../fixtures/ml-dsa.ts'
 import { controlPlaneTree, type NodeTree, workerTree } from '../pki/kubeadm-tree.ts'
 import { kcert } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
@@ -64,6 +68,22 @@ test('renews only the expired certificates of a control plane below --root', () 
   expect(readdirSync(join(folder, 'cp1', backup?.folder ?? '', 'etc/kubernetes'))).toContain('pki')
   expect(renew('--all')).toMatchObject({ exit: 0, stdout: expect.stringContaining('nothing is due') })
 }, 120_000)
+
+test('renew names the reason for a certificate that its own CA signed with ML-DSA', () => {
+  const pki = join(folder, 'pq/etc/kubernetes/pki')
+  mkdirSync(pki, { recursive: true })
+  const put = (name: string, key: KeyObject, given: Partial<CertificateDescription>) => {
+    const valid = { notAfter: new Date('2099-01-01T00:00:00Z'), ...given }
+    const der = mlDsaCertificate(mlDsaKeys['ML-DSA-65'], { publicKey: key, ...valid })
+    writeFileSync(join(pki, `${name}.crt`), writePem('CERTIFICATE', der))
+    writeFileSync(join(pki, `${name}.key`), key.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  }
+  put('ca', mlDsaKeys['ML-DSA-65'], { basicConstraints: { ca: true } })
+  put('apiserver', mlDsaKeys.other, { subject: { commonName: 'kube-apiserver' } })
+  const { exit, stdout } = kcert(['renew', 'apiserver', '--root', 'pq', '--yes'], { cwd: folder })
+  const why = 'it is signed with ML-DSA-65, and kcert signs only with RSA, ECDSA and Ed25519 keys'
+  expect([exit, stdout]).toEqual([3, expect.stringContaining(why)])
+})
 
 test('renew and kubelet doctor refuse a --root that is not a folder', () => {
   for (const args of [['renew'], ['kubelet', 'doctor']]) {

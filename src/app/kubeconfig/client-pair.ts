@@ -5,7 +5,9 @@ import { isKubeconfig, type LocatedKey, readKeyFile } from '../../cli/key-file.t
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { sourceName } from '../../errors/source-name.ts'
+import { keyText } from '../../output/names.ts'
 import { type Certificate, readCertificates } from '../../x509/certificate.ts'
+import { minorsOfKey } from '../../x509/go-keys.ts'
 import { readPrivateKeyFile } from '../../x509/keys.ts'
 import type { KubeconfigFile } from './kubeconfig-file.ts'
 
@@ -50,12 +52,14 @@ export async function readClientPair(
       { why: 'API servers reject it; request a new one', next: 'kcert csr request --help' },
     )
   const isClient = leaf.extendedKeyUsage.length === 0 || leaf.extendedKeyUsage.includes('clientAuth')
+  const minors = minorsOfKey(leaf.publicKey)
   return {
     chain,
     key,
-    notices: isClient
-      ? []
-      : [`${place} is not a client certificate: its extended key usage lacks clientAuth`],
+    notices: [
+      ...(isClient ? [] : [`${place} is not a client certificate: its extended key usage lacks clientAuth`]),
+      ...(minors === undefined ? [] : [`the key of ${place} is ${keyText(leaf.publicKey)}, ${minors}`]),
+    ],
   }
 }
 

@@ -18,6 +18,7 @@ import type { NeededRestart, RenewalSite, SiteSurvey } from '../../renewal-io/re
 import type { Inventory } from '../../rotation/inventory.ts'
 import type { Site } from '../../site/site.ts'
 import type { Certificate } from '../../x509/certificate.ts'
+import { isMlDsa } from '../../x509/ml-dsa.ts'
 import { inTree, inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
 
 export interface RenewFlags {
@@ -273,6 +274,13 @@ function hindranceWords(one: SurveyedLeaf) {
       next: name.startsWith('kubelet')
         ? 'kcert renew --all --all-nodes'
         : commandLine`kcert csr create --kubeadm ${name}`,
+    }
+  }
+  const { signatureAlgorithm } = one.leaf
+  if (isMlDsa(signatureAlgorithm)) {
+    return {
+      why: `it is signed with ${signatureAlgorithm}, and kcert signs only with RSA, ECDSA and Ed25519 keys`,
+      next: commandLine`kcert inspect ${path}`,
     }
   }
   return {
