@@ -4,7 +4,7 @@ import { given } from '../errors/given.ts'
 /** The result of one check: `unknown` where the fact is unavailable. `next` is the command that finds it out or fixes it. */
 export const checkLineSchema = v.object({
   id: v.string(),
-  outcome: v.picklist(['ok', 'no', 'unknown']),
+  outcome: v.picklist(['ok', 'failed', 'unknown']),
   detail: v.string(),
   next: v.optional(v.string()),
 })
@@ -18,7 +18,7 @@ export function okLine(id: string, detail: string): CheckLine {
 
 /** Returns a failed check. */
 export function noLine(id: string, detail: string, next: string): CheckLine {
-  return { id, outcome: 'no', detail, next }
+  return { id, outcome: 'failed', detail, next }
 }
 
 /** Returns a check whose facts are unavailable. */

@@ -36,7 +36,7 @@ export const clusterInfoSchema = v.object({
   ...header('ClusterInfo'),
   resourceVersion: v.string(),
   server: v.optional(v.string()),
-  authorities: v.array(caSchema),
+  cas: v.array(caSchema),
   signatures: v.array(signatureSchema),
   faults: v.array(v.object({ id: v.string(), detail: v.string(), next: v.string() })),
 })
@@ -45,8 +45,8 @@ export const clusterInfoVerificationSchema = v.object({
   ...header('ClusterInfoVerification'),
   server: v.optional(v.string()),
   verdict: described(
-    v.picklist(['ok', 'no', 'unknown']),
-    'no: a check failed, so a joining node may fail or trust the wrong cluster; unknown: not everything could be checked',
+    v.picklist(['ok', 'failed', 'unknown']),
+    'failed: a check failed, so a joining node may fail or trust the wrong cluster; unknown: not everything could be checked',
   ),
   checks: v.array(checkLineSchema),
 })
@@ -66,7 +66,7 @@ export const clusterInfoUpdateSchema = v.object({
 export const caPinsSchema = v.object({
   ...header('CaPins'),
   source: text('"kube-public/cluster-info", or the files'),
-  authorities: v.array(caSchema),
+  cas: v.array(caSchema),
 })
 
 export type CaFacts = v.InferOutput<typeof caSchema>
@@ -100,7 +100,7 @@ export function clusterInfoReport(
     kind: 'ClusterInfo',
     resourceVersion,
     ...given({ server: info.server }),
-    authorities: info.cas.map(caFacts),
+    cas: info.cas.map(caFacts),
     signatures: [...signatures],
     faults: info.faults.map(({ id, detail, next }) => ({ id, detail, next })),
   }

@@ -41,14 +41,14 @@ test('accepts a bundle of both CAs that is signed, served and published', () => 
 test('fails for a bundle without the CA of a served certificate', async () => {
   const info = await readClusterInfo({ kubeconfig: text(newCa.pem) })
   const { verdict, not } = evaluated({ info, tokens: [], published: [] })
-  expect(verdict).toBe('no')
+  expect(verdict).toBe('failed')
   expect(not.map(({ id }) => id)).toEqual(['served'])
   expect(not[0]!.detail).toContain('certificate signed by unknown authority')
 })
 
 test('fails for a server that its certificate does not name', () => {
   const served = [{ place: 'api:6443', host: 'api', chain: [leaf] }]
-  expect(evaluated({ served }).not.map(({ id, outcome }) => [id, outcome])).toEqual([['served', 'no']])
+  expect(evaluated({ served }).not.map(({ id, outcome }) => [id, outcome])).toEqual([['served', 'failed']])
 })
 
 test('reports unavailable facts as unknown, not as failed', () => {
@@ -83,7 +83,7 @@ test('names a missing or extra CA, compared with those that the cluster publishe
 test('names an expired CA and its expiry', () => {
   const later = new Date('2040-01-01T00:00:00Z')
   const { verdict, not } = evaluated({ now: later, served: [] })
-  expect(verdict).toBe('no')
+  expect(verdict).toBe('failed')
   expect(not[0]!.detail).toMatch(/^CN=kubernetes expired at 20/)
 })
 

@@ -57,7 +57,7 @@ export function verifyClusterInfo(facts: VerificationFacts): ClusterInfoVerifica
 
 /** Returns the result of all checks: one failed check fails all. */
 export function verdictOf(checks: readonly CheckLine[]): CheckLine['outcome'] {
-  if (checks.some(({ outcome }) => outcome === 'no')) return 'no'
+  if (checks.some(({ outcome }) => outcome === 'failed')) return 'failed'
   return checks.some(({ outcome }) => outcome === 'unknown') ? 'unknown' : 'ok'
 }
 

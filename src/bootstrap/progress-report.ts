@@ -10,8 +10,8 @@ const stepSchema = v.object({
   ),
   id: v.string(),
   outcome: described(
-    v.picklist(['done', 'stopped', 'unknown', 'later']),
-    'unknown: not visible in the cluster; later: an earlier step is not complete',
+    v.picklist(['done', 'stopped', 'unknown', 'waiting']),
+    'unknown: not visible in the cluster; waiting: an earlier step is not complete',
   ),
   detail: v.string(),
   next: v.optional(v.string()),
@@ -36,8 +36,8 @@ export const bootstrapKubeconfigSchema = v.object({
   file: v.string(),
   server: v.string(),
   tokenId: v.string(),
-  authorities: v.array(v.object({ subject: v.string(), pin: v.string() })),
-  proof: described(v.array(v.string()), 'how cluster-info was verified'),
+  cas: v.array(v.object({ subject: v.string(), pin: v.string() })),
+  verification: described(v.array(v.string()), 'how cluster-info was verified'),
 })
 
 export type BootstrapStep = v.InferOutput<typeof stepSchema>

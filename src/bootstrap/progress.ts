@@ -47,7 +47,7 @@ const evaluated =
 const done = evaluated('done')
 const stopped = evaluated('stopped')
 const notKnown = evaluated('unknown')
-const later = evaluated('later')
+const later = evaluated('waiting')
 
 const rbac = 'kcert bootstrap rbac -o yaml | kubectl apply -f -'
 const kubeletLog = 'journalctl -u kubelet -n 50'

@@ -42,7 +42,7 @@ test.each<[string, Partial<TokenFindings>, string[]]>([
   ['no cluster-info', { signature: 'no-cluster-info' }, ['signature']],
   ['an API server that knows no tokens', { recognition: { as: 'unknown-to-it' } }, ['known']],
 ])('%s does not', (_, changes, ids) => {
-  expect(evaluated(changes)).toEqual(['no', ...ids])
+  expect(evaluated(changes)).toEqual(['failed', ...ids])
 })
 
 test('names the flag of an API server that rejects a valid token, and the command that replaces an expired one', () => {
@@ -57,7 +57,7 @@ test('names the flag of an API server that rejects a valid token, and the comman
 
 test.each(rights.map((one) => [one.id, one] as const))('without the right %s it is no', (id, missing) => {
   const changed = rights.map((one) => ({ right: one, allowed: one !== missing }))
-  expect(evaluated({ rights: changed })).toEqual(['no', id])
+  expect(evaluated({ rights: changed })).toEqual(['failed', id])
 })
 
 test('reports checks without permission as unknown', () => {

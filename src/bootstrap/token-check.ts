@@ -38,7 +38,7 @@ export function checkToken(findings: TokenFindings): TokenCheck {
 /** The check of a token that the cluster does not have. */
 export function absentToken(id: string): TokenCheck {
   const detail = `the cluster has no token ${id}: it was never created, was deleted, or expired and was deleted`
-  return { ...head, verdict: 'no', checks: [noLine('exists', detail, newToken)] }
+  return { ...head, verdict: 'failed', checks: [noLine('exists', detail, newToken)] }
 }
 
 const head = { apiVersion: 'kcert/v1', kind: 'TokenCheck' } as const

@@ -52,7 +52,7 @@ export const deletedTokensSchema = v.object({
 export const tokenCheckSchema = v.object({
   ...header('TokenCheck'),
   token: v.optional(tokenSchema),
-  verdict: v.picklist(['ok', 'no', 'unknown']),
+  verdict: v.picklist(['ok', 'failed', 'unknown']),
   checks: v.array(checkLineSchema),
 })
 

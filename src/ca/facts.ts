@@ -37,7 +37,7 @@ export function publicKeyFacts({ algorithm, bits, curve, sha256 }: PublicKeyInfo
 export function bundleMemberFacts({ place, certificate }: BundleMember): BundleMemberFacts {
   const { subject, notBefore, notAfter, isCa, fingerprintSha256 } = certificate
   return {
-    place,
+    location: place,
     subject: subject.text,
     notBefore: rfc3339(notBefore),
     notAfter: rfc3339(notAfter),

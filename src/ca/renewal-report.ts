@@ -18,14 +18,14 @@ export const certificateRenewalSchema = v.object({
       subject: v.string(),
       notAfter: described(time, 'expiry of the certificate in the file; after a renewal, of the new one'),
       state: described(
-        v.picklist(['valid', 'due', 'expired', 'broken']),
-        'broken: the private key does not match the certificate',
+        v.picklist(['valid', 'due', 'expired', 'key-mismatch']),
+        'key-mismatch: the private key does not match the certificate',
       ),
       action: described(
-        v.picklist(['none', 'renew', 'renewed', 'cannot']),
+        v.picklist(['none', 'renew', 'renewed', 'not-renewable']),
         'renew: due for renewal, by the command in next',
       ),
-      expired: v.optional(described(time, 'expiry of the replaced certificate')),
+      previousNotAfter: v.optional(described(time, 'expiry of the replaced certificate')),
       newKey: v.optional(v.boolean()),
       why: v.optional(text('why kcert cannot renew it here')),
       next: v.optional(v.string()),
@@ -44,9 +44,9 @@ export const certificateRenewalSchema = v.object({
     v.object({
       node: v.string(),
       program: v.picklist(['kubelet', 'etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler']),
-      because: described(
-        v.picklist(['new-certificate', 'older-than-its-files', 'not-running']),
-        'older-than-its-files: it started before its certificates were renewed',
+      reason: described(
+        v.picklist(['new-certificate', 'started-before-renewal', 'not-running']),
+        'started-before-renewal: it started before its certificates were renewed',
       ),
     }),
   ),

@@ -45,7 +45,7 @@ export interface LeafPlace {
  * `broken`: the key next to it does not match, as after a run that stopped between the two files. `foreign-ca`: no CA on
  * these nodes signed it. `external-ca`: the key of its CA is on none of them.
  */
-export type LeafState = 'valid' | 'due' | 'expired' | 'broken'
+export type LeafState = 'valid' | 'due' | 'expired' | 'key-mismatch'
 
 export type SurveyedLeaf = SignerSearch & {
   readonly place: LeafPlace
@@ -106,7 +106,7 @@ export async function surveyLeaves(
       const key = keyAt(file, place, at)
       const isPair = key !== undefined && isKeyOf(key, leaf)
       const ended = leaf.notAfterMs <= now.getTime()
-      const state = !isPair ? 'broken' : ended ? 'expired' : isDue(leaf, place) ? 'due' : 'valid'
+      const state = !isPair ? 'key-mismatch' : ended ? 'expired' : isDue(leaf, place) ? 'due' : 'valid'
       leaves.push({ place, leaf, state, opened: file, ...(key && { key }), ...signerOf(leaf, cas, now) })
     }
   }
@@ -215,7 +215,7 @@ export async function renewLeaf(
   { place, leaf, opened, signer, state, key: present }: SurveyedLeaf & { readonly signer: SigningPair },
   { now, serialNumber, keepKeys, ttlMs }: RenewalSettings,
 ): Promise<RenewedLeaf> {
-  const isBroken = state === 'broken'
+  const isBroken = state === 'key-mismatch'
   const found = isBroken ? present : undefined
   const needsKey = found === undefined && (!keepKeys || isBroken)
   const made = needsKey ? generatePrivateKey(keyTypeLike(leaf.publicKey)) : undefined

@@ -56,7 +56,7 @@ export const caReportSchema = v.object({
   files: v.object({
     certificate: v.optional(text('absent if printed to standard output')),
     key: v.optional(text('absent if printed to standard output')),
-    ledger: v.optional(text('issuance log with the serial number')),
+    issuanceLog: v.optional(text('issuance log with the serial number')),
     backup: v.optional(text('backup of the previous certificate')),
   }),
   notices: noticesSchema,
@@ -78,12 +78,12 @@ export const signingReportSchema = v.object({
   usages: texts,
   lifetimeSeconds: described(v.number(), 'granted validity, before it is capped at the expiry of the CA'),
   certificates: v.array(signedCertificateSchema),
-  files: v.object({ certificates: v.optional(v.string()), ledger: v.string() }),
+  files: v.object({ certificates: v.optional(v.string()), issuanceLog: v.string() }),
   notices: noticesSchema,
 })
 
 const bundleMemberSchema = v.object({
-  place: v.string(),
+  location: v.string(),
   subject: v.string(),
   notBefore: time,
   notAfter: time,
@@ -94,7 +94,7 @@ const bundleMemberSchema = v.object({
 export const bundleReportSchema = v.object({
   ...header('CaBundle'),
   members: v.array(bundleMemberSchema),
-  leftOut: v.array(v.object({ ...bundleMemberSchema.entries, reason: v.picklist(['duplicate', 'expired']) })),
+  skipped: v.array(v.object({ ...bundleMemberSchema.entries, reason: v.picklist(['duplicate', 'expired']) })),
   file: v.optional(v.string()),
   pem: v.string(),
   notices: noticesSchema,

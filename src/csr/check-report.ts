@@ -69,8 +69,8 @@ export const checkReportSchema = v.object({
   answers: v.object({
     admission: described(v.picklist(['accepted', 'refused']), 'by the API server'),
     signing: described(
-      v.picklist(['signs', 'fails', 'retries', 'nobody', 'another']),
-      'after the approval: signs; fails: the object gets the condition Failed; retries: kube-controller-manager up to 1.37 cannot verify its signature, and tries again; nobody: Kubernetes has no such signer; another: a signer whose rules kcert does not know',
+      v.picklist(['signed', 'failed', 'retried', 'no-signer', 'other-signer']),
+      'after the approval. failed: the object gets the condition Failed; retried: kube-controller-manager up to 1.37 cannot verify its signature, and tries again; no-signer: Kubernetes has no such signer; other-signer: a signer whose rules kcert does not know',
     ),
   }),
   duties: v.array(
@@ -81,7 +81,7 @@ export const checkReportSchema = v.object({
     }),
   ),
   rules: v.array(ruleSchema),
-  open: described(v.array(openSchema), 'what an approver must still verify'),
+  unverified: described(v.array(openSchema), 'what an approver must still verify'),
   advice: described(
     v.array(v.object({ id: v.string(), detail: v.string(), fix: v.optional(v.string()), next: v.string() })),
     'notes that break no rule',

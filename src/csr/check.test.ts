@@ -62,7 +62,7 @@ describe('a request with a key that Kubernetes does not support', () => {
     expect(report).toMatchObject({
       request: { publicKey: { algorithm: 'ML-DSA-65' }, signatureAlgorithm: 'ML-DSA-65' },
       decision: 'deny',
-      answers: { admission: 'refused', signing: 'retries' },
+      answers: { admission: 'refused', signing: 'retried' },
     })
     expect(faults(report)).toEqual([
       ['request-signature', `it is of ${unknown}`],
@@ -83,9 +83,9 @@ describe('a request with a key that Kubernetes does not support', () => {
       throw new KcertError('KCERT_KEY_UNSUPPORTED', 'public key cannot be used')
     })
     onTestFinished(() => refuse.mockRestore())
-    const { open, decision } = await checkOf(mlDsa)
+    const { unverified, decision } = await checkOf(mlDsa)
     expect(decision).toBe('deny')
-    expect(open).toContainEqual({
+    expect(unverified).toContainEqual({
       id: 'key-possession',
       question: 'approval',
       duty: 'identity',
@@ -96,12 +96,12 @@ describe('a request with a key that Kubernetes does not support', () => {
   })
 
   test.each([
-    [768, 'retries', 'RSA 768, which Kubernetes refuses since 1.33 (Go 1.24)'],
-    [1024, 'signs', 'RSA 1024 is too weak'],
+    [768, 'retried', 'RSA 768, which Kubernetes refuses since 1.33 (Go 1.24)'],
+    [1024, 'signed', 'RSA 1024 is too weak'],
   ] as const)('RSA of %i bits: the signer %s', async (modulusLength, signing, strength) => {
     const { privateKey: key } = generateKeyPairSync('rsa', { modulusLength })
     const report = await check(draft(ann, client, usages, { key }))
-    expect(report.answers).toEqual({ admission: signing === 'signs' ? 'accepted' : 'refused', signing })
+    expect(report.answers).toEqual({ admission: signing === 'signed' ? 'accepted' : 'refused', signing })
     expect(faults(report)).toContainEqual(['key-strength', strength])
   })
 })
@@ -112,10 +112,10 @@ describe('a request that is not submitted yet', () => {
     expect(report).toMatchObject({
       isSubmitted: false,
       decision: 'approve',
-      answers: { admission: 'accepted', signing: 'signs' },
+      answers: { admission: 'accepted', signing: 'signed' },
     })
     expect(broken(report)).toEqual([])
-    expect(report.open.map(({ id, duty }) => [id, duty])).toEqual([
+    expect(report.unverified.map(({ id, duty }) => [id, duty])).toEqual([
       ['requester', 'identity'],
       ['permission', 'entitlement'],
     ])
@@ -124,19 +124,19 @@ describe('a request that is not submitted yet', () => {
   test('for a third-party signer is left to its approvers', async () => {
     expect(await check(draft(ann, 'example.com/serving', ['server auth']))).toMatchObject({
       decision: 'ignore',
-      answers: { admission: 'accepted', signing: 'another' },
+      answers: { admission: 'accepted', signing: 'other-signer' },
     })
   })
 
   test('for an unknown Kubernetes signer stays pending forever', async () => {
     const report = await check(draft(ann, 'kubernetes.io/kube-apiserver-serving', ['server auth']))
-    expect(report).toMatchObject({ decision: 'ignore', answers: { signing: 'nobody' } })
+    expect(report).toMatchObject({ decision: 'ignore', answers: { signing: 'no-signer' } })
     expect(broken(report)).toEqual(['signer'])
   })
 
   test('with server auth for the client signer would end as Failed (kubernetes#108633)', async () => {
     const report = await check(draft(ann, client, ['digital signature', 'server auth']))
-    expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'accepted', signing: 'fails' } })
+    expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'accepted', signing: 'failed' } })
     expect(report.rules.find(({ ok }) => !ok)).toEqual({
       id: 'signer-usages',
       question: 'signing',
@@ -164,7 +164,7 @@ describe('a request that is not submitted yet', () => {
         'client auth',
       ]),
     )
-    expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'accepted', signing: 'signs' } })
+    expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'accepted', signing: 'signed' } })
     expect(broken(report)).toEqual(['node-name'])
   })
 
@@ -248,7 +248,7 @@ describe('a submitted object', () => {
     const report = await check(servingRequest())
     expect(report).toMatchObject({ isSubmitted: true, decision: 'ignore' })
     expect(broken(report)).toEqual([])
-    expect(report.open.map(({ id }) => id)).toEqual(['node-exists', 'own-names'])
+    expect(report.unverified.map(({ id }) => id)).toEqual(['node-exists', 'own-names'])
     expect(report.duties.map(({ name, outcome }) => [name, outcome])).toEqual([
       ['identity', 'unknown'],
       ['entitlement', 'unknown'],
@@ -309,7 +309,7 @@ describe('input that is not a request', () => {
     ],
   ])('%s: reports only that the API server rejects it', async (_name, request, id) => {
     const report = await check(draft(ann, client, ['client auth'], { request }))
-    expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'refused', signing: 'fails' } })
+    expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'refused', signing: 'failed' } })
     expect(broken(report)).toEqual([id])
     expect(report.request).toBeUndefined()
   })
@@ -329,9 +329,9 @@ test.skipIf(truth === undefined)(
   'matches the recorded outcome of kube-controller-manager for approved requests',
   async () => {
     const answers: Record<string, string[]> = {
-      sign: ['signs'],
-      fail: ['fails'],
-      refuse: ['nobody', 'another'],
+      sign: ['signed'],
+      fail: ['failed'],
+      refuse: ['no-signer', 'other-signer'],
     }
     for (const one of truth!.cases.filter(({ expect: expected }) => expected in answers)) {
       const { request, signerName, usages } = one

@@ -60,7 +60,7 @@ export async function checkRequest(object: SigningRequest, context: CheckContext
         ...{ id, question, ...given({ duty }), ok: outcome === 'met', detail },
         ...given({ fix, next }),
       })),
-    open: findings.filter(isUnknown).map(({ id, question, duty, detail, fix, next = fix ?? '' }) => ({
+    unverified: findings.filter(isUnknown).map(({ id, question, duty, detail, fix, next = fix ?? '' }) => ({
       id,
       question,
       ...given({ duty }),
@@ -136,6 +136,6 @@ function signingAnswer(
   isFaulty: boolean,
   signature: Finding | undefined,
 ): CheckReport['answers']['signing'] {
-  if (findSigner(signerName) !== undefined) return isFaulty ? 'fails' : signature ? 'retries' : 'signs'
-  return isKubernetesDomain(signerName) ? 'nobody' : 'another'
+  if (findSigner(signerName) !== undefined) return isFaulty ? 'failed' : signature ? 'retried' : 'signed'
+  return isKubernetesDomain(signerName) ? 'no-signer' : 'other-signer'
 }

@@ -17,7 +17,7 @@ import { readRequestContent, type SigningRequest } from './signing-request.ts'
 export function clusterRequest(object: SigningRequest, now: Date): ClusterRequest {
   const { request, fault } = readRequestContent(object.request)
   const issued = issuedCertificate(object)
-  const collected = collectionOf(object, issued)
+  const garbageCollection = collectionOf(object, issued)
   const { uid, creationTimestamp, expirationSeconds, username } = object
   return {
     name: object.name ?? '',
@@ -33,7 +33,10 @@ export function clusterRequest(object: SigningRequest, now: Date): ClusterReques
     ...(request === undefined ? { fault: fault.detail } : { request: requestFields(request) }),
     ...given({
       notAfter: issued && rfc3339(issued.notAfter),
-      collected: collected && { ...collected, after: rfc3339(collected.after) },
+      garbageCollection: garbageCollection && {
+        ...garbageCollection,
+        after: rfc3339(garbageCollection.after),
+      },
     }),
   }
 }

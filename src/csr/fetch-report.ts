@@ -50,8 +50,8 @@ export const fetchReportSchema = v.object({
 const fetchedOneSchema = v.object({
   name: text('of the object'),
   outcome: described(
-    v.picklist(['fetched', 'present', 'not-issued', 'unfit', 'not-found', 'refused', 'failed']),
-    'fetched: its file was written; present: the file is up to date; not-issued: it is pending, denied or failed; unfit: it does not match the request; not-found: no such object; refused: another file exists; failed: see error',
+    v.picklist(['fetched', 'present', 'not-issued', 'mismatch', 'not-found', 'refused', 'failed']),
+    'fetched: its file was written; present: the file is up to date; not-issued: it is pending, denied or failed; mismatch: it does not match the request; not-found: no such object; refused: another file exists; failed: see error',
   ),
   file: optionalText('where the certificate is'),
   certificate: v.optional(v.object(certificateEntries)),

@@ -40,19 +40,19 @@ test('signs an approved request for spec.usages and the requested lifetime', () 
 })
 
 test.each<[string, RequestObject, string]>([
-  ['not approved', object({}, {}), 'left-alone'],
-  ['denied', object({}, { conditions: [{ type: 'Denied', status: 'True' }] }), 'left-alone'],
+  ['not approved', object({}, {}), 'skipped'],
+  ['denied', object({}, { conditions: [{ type: 'Denied', status: 'True' }] }), 'skipped'],
   [
     'approved, failed',
     object({}, { conditions: [...approved, { type: 'Failed', status: 'True' }] }),
-    'left-alone',
+    'skipped',
   ],
-  ['issued', object({}, { conditions: approved, certificate: 'LS0t' }), 'already'],
+  ['issued', object({}, { conditions: approved, certificate: 'LS0t' }), 'already-signed'],
   ['of a signer of Kubernetes', object({ signerName: 'kubernetes.io/kube-apiserver-client' }), 'refused'],
   ['of a name below kubernetes.io', object({ signerName: 'a.kubernetes.io/b' }), 'refused'],
-  ['without a request', object({ request: 'AAAA' }), 'breaks-rules'],
-  ['without usages', object({ usages: [] }), 'breaks-rules'],
-  ['with an unknown usage', object({ usages: ['server auth', 'flying'] }), 'breaks-rules'],
+  ['without a request', object({ request: 'AAAA' }), 'rule-violation'],
+  ['without usages', object({ usages: [] }), 'rule-violation'],
+  ['with an unknown usage', object({ usages: ['server auth', 'flying'] }), 'rule-violation'],
 ])('does not sign this object: %s', (_, given, course) => {
   expect(signingCourse(given, terms).course).toBe(course)
 })
@@ -62,7 +62,7 @@ test('applies the rules of kube-controller-manager when it replaces it', () => {
   const serving = { signerName: 'kubernetes.io/kubelet-serving' }
   expect(signingCourse(object(serving), inPlace).course).toBe('sign')
   expect(signingCourse(object({ ...serving, usages: ['client auth'] }), inPlace)).toMatchObject({
-    course: 'breaks-rules',
+    course: 'rule-violation',
     reason: expect.stringContaining('server auth'),
   })
 })
@@ -71,7 +71,7 @@ test('allows only the usages of the profile', () => {
   const narrow: SignerTerms = { ...terms, usages: ['server auth'] }
   expect(signingCourse(object({ usages: ['server auth'] }), narrow).course).toBe('sign')
   expect(signingCourse(object(), narrow)).toMatchObject({
-    course: 'breaks-rules',
+    course: 'rule-violation',
     reason: 'the profile does not allow "digital signature"',
   })
 })
@@ -122,7 +122,7 @@ test('keeps a certificate of another signer', async () => {
   const api = requestsInMemory()
   const first = api.put(object())
   api.put({ ...first, status: { ...first.status, certificate: 'b3RoZXI=' } })
-  expect(await uploadCertificate(api, first, pem)).toMatchObject({ outcome: 'already' })
+  expect(await uploadCertificate(api, first, pem)).toMatchObject({ outcome: 'already-signed' })
   expect(api.peek('a')!.status!.certificate).toBe('b3RoZXI=')
 })
 
@@ -141,7 +141,7 @@ test('does not sign what no kcert policy approves: other subject attributes, and
   const of = (pem: string) => object({ request: Buffer.from(pem).toString('base64') })
   const unit = of(requestPem({ subject: { commonName: 'a', organizationalUnit: ['x'] } }))
   expect(signingCourse(unit, terms)).toMatchObject({
-    course: 'breaks-rules',
+    course: 'rule-violation',
     reason: 'the profile does not allow "OU" in the subject',
     fix: expect.stringContaining('--allow-subject-attributes OU'),
   })
@@ -156,7 +156,7 @@ test('does not sign what no kcert policy approves: other subject attributes, and
     extensionsFor({ subject: {}, subjectAltNames: { dns: ['x'] } }),
   )
   expect(signingCourse(of(craftedRequestPem({ commonName: 'a' }, [microsoft])), terms)).toMatchObject({
-    course: 'breaks-rules',
+    course: 'rule-violation',
     reason: 'the request has "msExtensionRequest", which Kubernetes does not read',
   })
 })

@@ -25,9 +25,9 @@ export type SigningCourse =
     }
   | {
       /**
-       * already: it has a certificate. left-alone: it is not approved. refused: for another signer. breaks-rules: never signed.
+       * already-signed: it has a certificate. skipped: it is not approved. refused: for another signer. rule-violation: never signed.
        */
-      readonly course: 'already' | 'left-alone' | 'refused' | 'breaks-rules'
+      readonly course: 'already-signed' | 'skipped' | 'refused' | 'rule-violation'
       readonly reason: string
       readonly fix?: string
       readonly next?: string
@@ -75,10 +75,10 @@ export function signingCourse(object: RequestObject, terms: SignerTerms): Signin
 
 function settledCourse(asked: SigningRequest): SigningCourse | undefined {
   const leftAlone = (reason: string, next?: string): SigningCourse => ({
-    ...{ course: 'left-alone', reason },
+    ...{ course: 'skipped', reason },
     ...given({ next }),
   })
-  if (asked.certificate !== undefined) return { course: 'already', reason: 'already issued' }
+  if (asked.certificate !== undefined) return { course: 'already-signed', reason: 'already issued' }
   if (asked.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
   if (hasCondition(asked, 'Denied')) return leftAlone('it is denied')
   if (hasCondition(asked, 'Failed')) return leftAlone('it failed: the requester must submit a new request')
@@ -115,12 +115,12 @@ function usageFault(asked: readonly string[], { usages }: SignerTerms): SigningC
 }
 
 function broken(reason: string, advice: AdviceOrCommand): SigningCourse {
-  return { course: 'breaks-rules', reason, ...adviceFields(advice) }
+  return { course: 'rule-violation', reason, ...adviceFields(advice) }
 }
 
 /** The result of a write to the status of an object. */
 export interface Written {
-  readonly outcome: 'written' | 'already' | 'left-alone' | 'changed' | 'gone' | 'failed'
+  readonly outcome: 'written' | 'already-signed' | 'skipped' | 'changed' | 'deleted' | 'failed'
   readonly reason: string
   readonly error?: KcertError
 }
@@ -134,11 +134,11 @@ export function uploadCertificate(api: RequestsApi, object: RequestObject, pem: 
       const course = settledCourse(signingRequestOfObject(now))
       if (course === undefined || course.course === 'sign') return undefined
       const isOurs = now.status?.certificate === certificate
-      if (course.course === 'already')
+      if (course.course === 'already-signed')
         return isOurs
           ? { outcome: 'written', reason: seenLater }
-          : { outcome: 'already', reason: 'another certificate is already issued' }
-      return { outcome: 'left-alone', reason: course.reason }
+          : { outcome: 'already-signed', reason: 'another certificate is already issued' }
+      return { outcome: 'skipped', reason: course.reason }
     },
   })
 }
@@ -156,8 +156,8 @@ export function markFailed(api: RequestsApi, object: RequestObject, message: str
       if (failed !== undefined)
         return failed.message === message
           ? { outcome: 'written', reason: seenLater }
-          : { outcome: 'already', reason: 'already failed' }
-      return now.status?.certificate ? { outcome: 'already', reason: 'already issued' } : undefined
+          : { outcome: 'already-signed', reason: 'already failed' }
+      return now.status?.certificate ? { outcome: 'already-signed', reason: 'already issued' } : undefined
     },
   })
 }
@@ -188,7 +188,7 @@ async function writeStatus(
         failure = error
       }
       const object = await api.get(signed.metadata.name ?? '')
-      if (object === undefined) return { outcome: 'gone', reason: 'deleted in the meantime' }
+      if (object === undefined) return { outcome: 'deleted', reason: 'deleted in the meantime' }
       const swap = differenceOf(signed, object)
       if (swap !== undefined) return { outcome: 'changed', reason: swap }
       const end = settled(object)

@@ -33,7 +33,7 @@ export const clusterRequestSchema = v.object({
   request: v.optional(described(requestSchema, 'absent when the request cannot be read')),
   fault: v.optional(text('why the request cannot be read')),
   notAfter: v.optional(described(time, 'of the issued certificate')),
-  collected: v.optional(
+  garbageCollection: v.optional(
     described(
       v.object({ after: time, reason: v.string() }),
       'when kube-controller-manager deletes the object; it checks once an hour. Kubernetes 1.34 and older never delete an approved, unsigned object',

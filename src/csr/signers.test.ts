@@ -121,19 +121,19 @@ test.each<[string, Asked, string | undefined]>([
 })
 
 test.each([
-  [client, true, false, 'signs'],
+  [client, true, false, 'signed'],
   [client, false, false, 'waits'],
   [client, true, true, 'waits'],
-  ['kubernetes.io/legacy-unknown', true, false, 'signs'],
-  ['kubernetes.io/other', true, false, 'nobody'],
-  ['example.com/ca', true, false, 'another'],
+  ['kubernetes.io/legacy-unknown', true, false, 'signed'],
+  ['kubernetes.io/other', true, false, 'no-signer'],
+  ['example.com/ca', true, false, 'other-signer'],
 ])('%s, approved %s, failed %s: %s', (name, approved, failed, expected) => {
   expect(signerAnswer(name, inputOf({ usages: clientUsages }), { approved, failed })).toBe(expected)
 })
 
 test('one broken rule is enough to fail', () => {
   const input = inputOf({ usages: clientUsages, organization: [] })
-  expect(signerAnswer(kubeletClient, input, { approved: true, failed: false })).toBe('fails')
+  expect(signerAnswer(kubeletClient, input, { approved: true, failed: false })).toBe('failed')
 })
 
 test.each([

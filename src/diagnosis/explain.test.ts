@@ -508,7 +508,7 @@ describe('puts names, hosts and times of the text into the commands', () => {
     const [error] = explain(text).errors
     expect(error?.found).toMatchObject({
       endpoints: ['192.0.2.10:6443'],
-      wantedName: 'b.example.com',
+      serverName: 'b.example.com',
       certificateNames: ['a.example.com', '10.96.0.1'],
     })
     expect(commandsOf(text)).toEqual(
@@ -522,7 +522,7 @@ describe('puts names, hosts and times of the text into the commands', () => {
   test('the expiry time, and a clock that is years ahead', () => {
     const refusedAt = (now: string): string =>
       `certificate has expired or is not yet valid: current time ${now} is after 2026-11-20T02:00:00+02:00`
-    expect(explain(refusedAt('2026-11-23T00:00:00Z')).errors[0]?.means).toBe(
+    expect(explain(refusedAt('2026-11-23T00:00:00Z')).errors[0]?.meaning).toBe(
       'the certificate of the server, or its CA, expired on 2026-11-20T00:00:00Z, 3 days before the time on the verifying side',
     )
     expect(explain(refusedAt('2099-01-01T00:00:00Z')).errors[0]?.causes[0]).toMatchObject({
@@ -583,7 +583,7 @@ describe('reads texts as they are pasted', () => {
     ['"reason":"Unauthorized"', '"reason":"Unauthorized"'],
     ['error: You must be logged in to the server', 'You must be logged in to the server'],
   ])('shows the phrase of %s without the preceding punctuation', (text, words) => {
-    expect(explain(text).errors[0]?.words).toBe(words)
+    expect(explain(text).errors[0]?.message).toBe(words)
   })
 
   test('ignores a hint that a log has cut off', () => {
@@ -608,7 +608,7 @@ describe('reads texts as they are pasted', () => {
     const [error, ...others] = explain(texts[0]![0]).errors
     expect(others).toEqual([])
     expect(error?.found.candidate).toBe('kubernetes')
-    expect(error?.words).toBe('certificate signed by unknown authority')
+    expect(error?.message).toBe('certificate signed by unknown authority')
   })
 
   test('omits generic errors next to specific ones', () => {
@@ -638,7 +638,7 @@ describe('reads texts as they are pasted', () => {
       [line.repeat(26_000), 52_000],
       [[...line].join('\n').repeat(3_500), 7_000],
     ] as const)
-      expect(explain(text).errors[0]?.times).toBe(times)
+      expect(explain(text).errors[0]?.count).toBe(times)
   })
 
   test('counts an error once if it is stated in two ways, and twice if it occurs twice', () => {
@@ -650,7 +650,7 @@ describe('reads texts as they are pasted', () => {
       [`${line} ${line}`, 2],
       ['error: You must be logged in to the server (Unauthorized)', 1],
     ] as const)
-      expect(explain(text).errors.map((error) => error.times)).toEqual([times])
+      expect(explain(text).errors.map((error) => error.count)).toEqual([times])
   })
 
   test('accepts bytes that are not text', () => {
@@ -733,12 +733,12 @@ describe('every advised command exists', () => {
     {
       ...plain,
       endpoints: ['192.0.2.1:6443', '[2001:db8::1]:6443'],
-      wantedName: 'a.example.com',
+      serverName: 'a.example.com',
       certificateNames: ['b.example.com'],
     },
     { ...plain, endpoints: ['192.0.2.1:10250'], node: 'w1', files: ['/etc/kubernetes/kubelet.conf'] },
     { ...plain, endpoints: ['192.0.2.1:2379'], files: ['/etc/kubernetes/pki/etcd/ca.crt'] },
-    { ...plain, endpoints: ['hook.shop.svc:443'], webhook: 'a.example.com', wantedName: 'hook.shop.svc' },
+    { ...plain, endpoints: ['hook.shop.svc:443'], webhook: 'a.example.com', serverName: 'hook.shop.svc' },
     { ...plain, tokenId: 'abcdef', files: ['~/.kube/config', "/tmp/it's.pem"] },
     { ...plain, notAfter: '2026-01-01T00:00:00Z', currentTime: '2026-02-01T00:00:00Z' },
     {

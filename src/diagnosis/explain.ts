@@ -107,10 +107,10 @@ function explained(group: readonly Match[], text: string): ExplainedError {
   const found: Found = { ...first, endpoints }
   return {
     id: rule.id,
-    words: shownWords(text.slice(start, end)),
+    message: shownWords(text.slice(start, end)),
     line: text.slice(0, start).split('\n').length,
-    times: occurrences(group, text),
-    means: rule.means(found),
+    count: occurrences(group, text),
+    meaning: rule.means(found),
     found,
     causes: likeliestFirst(rule.causes, found),
   }

@@ -92,7 +92,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
 }
 
 const inText = [
-  ...(['wantedName', 'currentTime', 'notAfter', 'notBefore', 'candidate', 'webhook'] as const),
+  ...(['serverName', 'currentTime', 'notAfter', 'notBefore', 'candidate', 'webhook'] as const),
   ...(['peer', 'apiGroup', 'node', 'user', 'tokenId', 'side'] as const),
 ] as const
 
@@ -105,14 +105,14 @@ export const facts: Readonly<Record<string, Fact | readonly string[]>> = {
   endpoint: ({ endpoints }) => endpoints[0],
   endpoints: ({ endpoints }) => (endpoints.length > 0 ? endpoints : undefined),
   /** The name that the client used for its server. */
-  name: wantedNameOf,
+  name: serverNameOf,
   kubeletEndpoint: ({ endpoints: [endpoint] }) => matching([endpoint], /:10250$/),
   kubeletPort: ({ endpoints }) => matching(endpoints, /:(?:10248|10250)$/),
   etcdEndpoint: ({ endpoints: [endpoint] }) => matching([endpoint], /:23(?:79|80)$/),
   isPluginFailed: ({ isPluginFailed }) => (isPluginFailed ? 'yes' : undefined),
 
-  address: (found) => matching([wantedNameOf(found)], /^\d+(?:\.\d+){3}$|:/),
-  service: (found) => /^[a-z0-9-]+\.[a-z0-9-]+(?=\.svc)/.exec(wantedNameOf(found) ?? '')?.[0],
+  address: (found) => matching([serverNameOf(found)], /^\d+(?:\.\d+){3}$|:/),
+  service: (found) => /^[a-z0-9-]+\.[a-z0-9-]+(?=\.svc)/.exec(serverNameOf(found) ?? '')?.[0],
   frontProxy: ({ candidate }) => matching([candidate], /^front-proxy/),
   certificateNames: ({ certificateNames }) => (certificateNames.length > 0 ? certificateNames : undefined),
   sixNames: ({ certificateNames }) => first(6, certificateNames),
@@ -139,7 +139,8 @@ export const facts: Readonly<Record<string, Fact | readonly string[]>> = {
 
   file: ({ files }) => files[0],
   kubeconfigFile: ({ files }) => matching(files, /\.(?:conf|kubeconfig)$|\/config$/),
-  kubeconfigOfAuthor: ({ by }) => by && `/etc/kubernetes/${by.replace('kube-', '')}.conf`,
+  kubeconfigOfAuthor: ({ component }) =>
+    component && `/etc/kubernetes/${component.replace('kube-', '')}.conf`,
   configFile: ({ files }) => matching(files, /config$/),
   certificateFile,
   folder: (found) => certificateFile(found)?.replace(/\/[^/]*$/, ''),
@@ -147,7 +148,7 @@ export const facts: Readonly<Record<string, Fact | readonly string[]>> = {
   caFile: ({ files }) => matching(files, /(?:^|\/)ca\.(?:crt|pem)$/),
   caKey: ({ files }) => matching(files, /(?:^|[/-])ca\.key$/),
   podFile: ({ files }) => matching(files, /^\/(?:tmp\/k8s-webhook-server|certs|tls|var\/run\/secrets)\//),
-  kubeletNamed: ({ by, node, files }) => matching([by, node && 'kubelet', ...files], /kubelet/),
+  kubeletNamed: ({ component, node, files }) => matching([component, node && 'kubelet', ...files], /kubelet/),
 }
 
 const usersOf: Readonly<Record<string, RegExp>> = {
@@ -178,8 +179,8 @@ function componentOf({ webhook, apiGroup, endpoints: [endpoint], candidate, peer
   return endpoint === undefined ? 'unknown' : 'other'
 }
 
-function wantedNameOf({ wantedName, endpoints: [endpoint] }: Found): string | undefined {
-  return wantedName ?? (endpoint && withoutBrackets(endpoint.replace(/:\d+$/, '')))
+function serverNameOf({ serverName, endpoints: [endpoint] }: Found): string | undefined {
+  return serverName ?? (endpoint && withoutBrackets(endpoint.replace(/:\d+$/, '')))
 }
 
 function certificateFile({ files }: Found): string | undefined {

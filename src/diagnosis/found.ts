@@ -53,7 +53,7 @@ const tokenId = /token ID \\?"([a-z0-9]{6})\\?"/
 const file =
   /(?:^|[\s"'=(:\\])((?:\/(?:etc|var|root|home|opt|srv|run|usr|tmp|mnt)|~|\.{1,2})(?:\/[A-Za-z0-9._@+-]{1,120}){1,12}\.(?:pem|crt|cer|key|p12|pfx|jks|conf|kubeconfig|yaml|yml)|\/[A-Za-z0-9._/-]{1,120}\/\.kube\/config)\b/g
 
-const authorWords: readonly (readonly [NonNullable<Found['by']>, RegExp])[] = [
+const authorWords: readonly (readonly [NonNullable<Found['component']>, RegExp])[] = [
   [
     'kubelet',
     /kubelet\[\d|pkg\/kubelet\/|failed to run Kubelet|kubernetes\.io\/(?:kubelet-serving|kube-apiserver-client-kubelet)|Unable to register node|kubelet_node_status|cannot create certificate signing request|ensure lease exists/,
@@ -99,12 +99,12 @@ export function findFacts(text: string): Found {
   const nodeName = node.exec(text)
   return given({
     endpoints: endpointsIn(text),
-    wantedName: plainName(valid?.[2] ?? firstOf(wanted, text)),
+    serverName: plainName(valid?.[2] ?? firstOf(wanted, text)),
     certificateNames: listed(valid?.[1] ?? altNames.exec(text)?.[1] ?? ''),
     ...times,
     candidate: safe(candidate.exec(text)?.[1], /^[\w .:@=,*/()-]+$/),
     webhook: safe(webhook.exec(text)?.[1]),
-    by: authorWords.find(([, words]) => words.test(text))?.[0],
+    component: authorWords.find(([, words]) => words.test(text))?.[0],
     isPluginFailed: /executable \S{1,200} failed with exit code/.test(text) || undefined,
     peer: peerIn(text),
     apiGroup: safe(api?.[1] ?? api?.[2]),
@@ -152,7 +152,7 @@ function peerIn(text: string): Found['peer'] {
   if (named !== undefined) return named
   const [, , path] = text.matchAll(urlWithPath).find(([, host = '']) => !manuals.has(host)) ?? []
   if (path === undefined) return undefined
-  return apiServerPath.test(path) ? 'api-server' : 'elsewhere'
+  return apiServerPath.test(path) ? 'api-server' : 'other'
 }
 
 function endpointsIn(text: string): string[] {

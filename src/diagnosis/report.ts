@@ -8,14 +8,14 @@ const names = v.array(v.string())
 
 const foundSchema = v.object({
   endpoints: described(names, 'servers, as HOST:PORT'),
-  wantedName: optionalText('the name or address that the client used'),
+  serverName: optionalText('the name or address that the client used'),
   certificateNames: described(names, 'what the certificate is valid for'),
   currentTime: optionalText('clock of the program that rejected the certificate'),
   notAfter: v.optional(v.string()),
   notBefore: v.optional(v.string()),
   candidate: optionalText('CA with the right name that was tried and did not sign the certificate'),
   webhook: v.optional(v.string()),
-  by: v.optional(
+  component: v.optional(
     described(
       v.picklist(['kubelet', 'kube-controller-manager', 'kube-scheduler']),
       'program that wrote the message, or that requests a certificate in it',
@@ -33,7 +33,7 @@ const foundSchema = v.object({
         'repository',
         'identity-provider',
         'acme',
-        'elsewhere',
+        'other',
       ]),
       'what was called, according to the text around the message, if its port does not show it',
     ),
@@ -70,10 +70,10 @@ export const errorExplanationSchema = v.object({
     v.array(
       v.object({
         id: v.string(),
-        words: text('the known message in the text, without the text around it'),
+        message: text('the known message in the text, without the text around it'),
         line: described(v.number(), 'of the text, counted from 1'),
-        times: described(v.number(), 'how often the text contains it'),
-        means: v.string(),
+        count: described(v.number(), 'how often the text contains it'),
+        meaning: v.string(),
         found: described(foundSchema, 'facts in the text around the message'),
         causes: described(v.array(causeSchema), 'the likeliest first'),
       }),

@@ -71,7 +71,7 @@ const fields: Fields = {
     const found = links.issuerPlace(of)
     return found && { ...sourceAndEntry(found), fingerprintSha256: found.certificate.fingerprintSha256 }
   },
-  issuerUnsought: ({ certificate }, { links }) => links.isIssuerUnsought(certificate) || undefined,
+  issuerNotSearched: ({ certificate }, { links }) => links.isIssuerUnsought(certificate) || undefined,
   issuerUnchecked: ({ certificate }, { links }) => links.isIssuerUnchecked(certificate) || undefined,
   key(of, { links }) {
     const found = links.keyOf(of)

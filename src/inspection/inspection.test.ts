@@ -629,7 +629,7 @@ describe('links', () => {
     })
     const { report } = await inspect(now, [named('f', damaged.join('') + certificatePem(leaf))])
     const { certificates } = JSON.parse(JSON.stringify(report)) as typeof report
-    const unsought = certificates.filter(({ issuerUnsought }) => issuerUnsought)
+    const unsought = certificates.filter(({ issuerNotSearched }) => issuerNotSearched)
     expect(certificates.every(({ issuerFound }) => issuerFound === undefined)).toBe(true)
     expect(unsought.length).toBeGreaterThan(400)
     expect(unsought.length).toBeLessThan(3_500)

@@ -69,7 +69,7 @@ export const certificateReportSchema = v.object({
     ),
   ),
   issuerFound: v.optional(v.object({ ...place, fingerprintSha256: hex })),
-  issuerUnsought: onlyTrue(
+  issuerNotSearched: onlyTrue(
     'the issuer was not searched: thousands of certificates have no issuer in the inputs',
   ),
   issuerUnchecked: onlyTrue(

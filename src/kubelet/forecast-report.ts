@@ -9,14 +9,14 @@ const certificateSchema = v.object({
     v.picklist(['file', 'request', 'handshake', 'metric']),
     "where it was observed: the kubelet's folder, an object of the cluster, its port, or its own metric, which has only the expiry",
   ),
-  place: v.optional(v.string()),
+  location: v.optional(v.string()),
   subject: v.optional(text('RFC 4514')),
   notBefore: v.optional(time),
   notAfter: time,
   isSelfSigned: described(v.boolean(), 'self-signed by the kubelet'),
   state: described(
-    v.picklist(['waiting', 'due', 'overdue', 'expired', 'never']),
-    'never: it is not renewed. overdue: more than 90 % of the validity has passed',
+    v.picklist(['waiting', 'due', 'overdue', 'expired', 'not-renewed']),
+    'overdue: more than 90 % of the validity has passed',
   ),
   renewal: v.optional(
     v.object({
@@ -53,7 +53,7 @@ export const forecastSchema = v.object({
   controllerManagers: v.array(
     v.object({
       node: v.optional(v.string()),
-      place: v.string(),
+      location: v.string(),
       clusterSigningDuration: text('as Go prints it; 8760h0m0s unless set'),
     }),
   ),

@@ -8,7 +8,7 @@ import {
 
 const day = 86_400_000
 const now = new Date('2026-11-21T22:00:00Z')
-const year: ControllerManagerFacts = { node: 'cp1', place: 'pod/kcm', clusterSigningDurationMs: 365 * day }
+const year: ControllerManagerFacts = { node: 'cp1', location: 'pod/kcm', clusterSigningDurationMs: 365 * day }
 
 function seen(over: Partial<SeenCertificate> = {}): SeenCertificate {
   const begin = now.getTime() - 10 * day
@@ -76,7 +76,7 @@ test('reports a client certificate without rotateCertificates as a problem, beca
   const facts = kubelet([seen(), serving], {
     configuration: { rotateCertificates: false, serverTlsBootstrap: true },
   })
-  expect(certificateOf(facts)).toMatchObject({ state: 'never' })
+  expect(certificateOf(facts)).toMatchObject({ state: 'not-renewed' })
   expect(certificateOf(facts).renewal).toBeUndefined()
   expect(findingsOf(facts)).toEqual(['rotation-off!'])
 })
@@ -89,7 +89,7 @@ test.each([
   const facts = kubelet([seen({ usage: 'serving', ...over })], {
     configuration: { rotateCertificates: true, serverTlsBootstrap: true, ...configuration },
   })
-  expect(certificateOf(facts).state).toBe('never')
+  expect(certificateOf(facts).state).toBe('not-renewed')
   expect(findingsOf(facts)).toEqual(findings)
 })
 
@@ -132,7 +132,7 @@ const stranger = (state: Partial<SeenCertificate> = {}) =>
   seen({
     usage: 'serving',
     source: 'handshake',
-    place: '192.0.2.7:10250',
+    location: '192.0.2.7:10250',
     stranger: { shown: 'CN=printer', isOfAnotherNode: false },
     ...state,
   })
@@ -145,7 +145,7 @@ const metric = seen({
 })
 
 test.each([
-  ['nothing is known of its configuration', undefined, [stranger()], ['never'], ['not-the-kubelet']],
+  ['nothing is known of its configuration', undefined, [stranger()], ['not-renewed'], ['not-the-kubelet']],
   [
     'and it has ended',
     undefined,
@@ -153,7 +153,13 @@ test.each([
     ['expired'],
     ['expired!', 'not-the-kubelet'],
   ],
-  ['a file is configured', { ...known, tlsCertFile: '/etc/tls.crt' }, [stranger(), metric], ['never'], []],
+  [
+    'a file is configured',
+    { ...known, tlsCertFile: '/etc/tls.crt' },
+    [stranger(), metric],
+    ['not-renewed'],
+    [],
+  ],
   ['no file is configured', known, [stranger({ notAfterMs: 1 })], [], ['not-the-kubelet']],
   ['no file, but the metric is known', known, [stranger(), metric], ['waiting'], ['not-the-kubelet']],
   [

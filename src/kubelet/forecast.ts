@@ -34,7 +34,7 @@ export interface KubeletFacts {
 export interface SeenCertificate {
   readonly usage: 'client' | 'serving'
   readonly source: ForecastCertificate['source']
-  readonly place?: string
+  readonly location?: string
   /** Undefined when only its expiry is known. */
   readonly notBeforeMs: number | undefined
   readonly notAfterMs: number
@@ -48,7 +48,7 @@ export interface SeenCertificate {
 
 export interface ControllerManagerFacts {
   readonly node?: string
-  readonly place: string
+  readonly location: string
   readonly clusterSigningDurationMs: number
 }
 
@@ -71,7 +71,7 @@ const shortLifeMs = 8 * 3_600_000
 /** Returns a certificate in the form that the forecast reads. */
 export function seenCertificate(
   certificate: Certificate,
-  seen: Pick<SeenCertificate, 'usage' | 'source' | 'place'>,
+  seen: Pick<SeenCertificate, 'usage' | 'source' | 'location'>,
 ): SeenCertificate {
   const { notBeforeMs, notAfterMs, subject, issuer, isSelfIssued } = certificate
   // The kubelet's own CA for one certificate: "w1-ca@1795298400".
@@ -150,7 +150,7 @@ function ownCertificates(facts: KubeletFacts): readonly SeenCertificate[] {
 }
 
 function strangerFinding(name: string, { certificate, stranger, isSure }: Answered): ForecastFinding {
-  const { place = 'its address' } = certificate
+  const { location = 'its address' } = certificate
   const conclusion = stranger.isOfAnotherNode
     ? 'another server responds'
     : isSure
@@ -160,8 +160,8 @@ function strangerFinding(name: string, { certificate, stranger, isSure }: Answer
     id: 'not-the-kubelet',
     node: name,
     isProblem: false,
-    detail: `${foreignSubjectText(stranger, place)}: ${conclusion}`,
-    next: commandLine`kcert inspect ${place}`,
+    detail: `${foreignSubjectText(stranger, location)}: ${conclusion}`,
+    next: commandLine`kcert inspect ${location}`,
   }
 }
 
@@ -206,7 +206,7 @@ function isRenewed(
 }
 
 function certificateOf(
-  { notBeforeMs, notAfterMs, place, subject, usage, source, isSelfSigned }: SeenCertificate,
+  { notBeforeMs, notAfterMs, location, subject, usage, source, isSelfSigned }: SeenCertificate,
   renewed: boolean,
   lifeMs: number,
   now: Date,
@@ -217,7 +217,7 @@ function certificateOf(
     now.getTime() > notAfterMs
       ? 'expired'
       : !renewed
-        ? 'never'
+        ? 'not-renewed'
         : now > latest
           ? 'overdue'
           : now >= earliest
@@ -226,7 +226,7 @@ function certificateOf(
   return {
     usage,
     source,
-    ...given({ place, subject }),
+    ...given({ location, subject }),
     ...(notBeforeMs === undefined ? {} : { notBefore: rfc3339(begin) }),
     notAfter: rfc3339(new Date(notAfterMs)),
     isSelfSigned,

@@ -39,7 +39,7 @@ const decided = (fields: Partial<Decided>): Decided => ({
   ...fields,
 })
 const report = (...requests: Decided[]): DecisionReport => ({
-  ...{ apiVersion: 'kcert/v1', kind: 'RequestDecisions', act: 'approve', by: 'hand', dryRun: false },
+  ...{ apiVersion: 'kcert/v1', kind: 'RequestDecisions', action: 'approve', by: 'manual', dryRun: false },
   ...{ counts: { approved: requests.length }, requests },
 })
 const at80 = { width: 80, paint: noPaint }
@@ -66,7 +66,7 @@ test('shows one line for each duty that is not verified, and no advice after the
 })
 
 test('after the question, prints one line for each request and no table', () => {
-  const skipped = decided({ name: 'b', outcome: 'left-alone', reason: 'declined' })
+  const skipped = decided({ name: 'b', outcome: 'skipped', reason: 'declined' })
   expect(renderActs(report(decided({}), skipped), at80)).toBe(
     [
       'certificatesigningrequest.certificates.k8s.io/csr-payments-7x2lq approved',

@@ -17,7 +17,7 @@ const outcomes: Readonly<Record<Decided['outcome'], StatusText>> = {
   'would-approve': ['would approve', 'ok'],
   'would-deny': ['would deny', 'warning'],
   already: ['already done', 'ok'],
-  'left-alone': ['skipped', 'warning'],
+  skipped: ['skipped', 'warning'],
   refused: ['REFUSED', 'critical'],
   changed: ['CHANGED', 'critical'],
   gone: ['deleted', 'warning'],

@@ -5,7 +5,7 @@ import { joinSections } from './sections.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 
-const markOf = { done: 'ok', stopped: 'NO', unknown: '?', later: '-' } as const
+const markOf = { done: 'ok', stopped: 'NO', unknown: '?', waiting: '-' } as const
 
 /** Returns each step of a node's TLS bootstrap, and where it stopped. */
 export function renderProgress(report: BootstrapProgress, view: View): string {
@@ -28,14 +28,14 @@ export function renderProgress(report: BootstrapProgress, view: View): string {
 
 /** Returns the path of the file and how its cluster was verified. Never the token. */
 export function renderBootstrapKubeconfig(report: BootstrapKubeconfig, view: View): string {
-  const { outcome, file, server, tokenId, authorities: cas, proof } = report
+  const { outcome, file, server, tokenId, cas, verification } = report
   return joinSections([
     fieldLines(view, [
       ['kubeconfig', outcome === 'written' ? file : `${file} would be written (--dry-run)`],
       ['server', server],
       ['token', tokenId],
       ...cas.map(({ subject, pin }): Field => ['CA', `${subject} ${pin}`]),
-      ...proof.map((text): Field => ['verified', text]),
+      ...verification.map((text): Field => ['verified', text]),
     ]),
   ])
 }

@@ -33,7 +33,7 @@ export function renderCa({ action, certificate, caPin, files }: CaReport): strin
     ['certificate', files.certificate],
     ['private key', files.key],
     ['backup', files.backup],
-    ['issuance log', files.ledger],
+    ['issuance log', files.issuanceLog],
   ])
 }
 
@@ -56,16 +56,16 @@ export function renderSigning({ ca, usages, certificates, files }: SigningReport
     fieldLines(wholeWidth, [
       ['usages', usages.join(', ')],
       [certificates.length === 1 ? 'certificate' : 'certificates', files.certificates],
-      ['issuance log', files.ledger],
+      ['issuance log', files.issuanceLog],
     ]),
   ])
 }
 
 /** Returns the certificates in the bundle and those left out. */
-export function renderBundle({ members, leftOut, file }: BundleReport): string {
+export function renderBundle({ members, skipped, file }: BundleReport): string {
   const rows = [
     ...members.map((member) => ({ ...member, state: 'in' })),
-    ...leftOut.map(({ reason, ...member }) => ({ ...member, state: reason })),
+    ...skipped.map(({ reason, ...member }) => ({ ...member, state: reason })),
   ]
   return joinSections([
     table(wholeWidth, rows, [
@@ -73,7 +73,7 @@ export function renderBundle({ members, leftOut, file }: BundleReport): string {
       { title: 'SUBJECT', cell: ({ subject }) => subject },
       { title: 'EXPIRES', cell: ({ notAfter }) => minuteOf(notAfter) },
       { title: 'SHA-256', cell: ({ fingerprintSha256 }) => fingerprintSha256.slice(0, 16) },
-      { title: 'FROM', cell: ({ place }) => place },
+      { title: 'FROM', cell: ({ location }) => location },
     ]),
     fieldLines(wholeWidth, [['bundle', file]]),
   ])

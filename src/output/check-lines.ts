@@ -15,7 +15,7 @@ export interface MarkedLine {
   readonly next?: string | undefined
 }
 
-const markOf = { ok: 'ok', no: 'NO', unknown: '?' } as const
+const markOf = { ok: 'ok', failed: 'NO', unknown: '?' } as const
 
 /** Returns checks as lines. Long lines are wrapped with a hanging indent. */
 export function markedLines(marked: readonly MarkedLine[], { paint, width }: View): string[] {
@@ -51,14 +51,14 @@ function strokeOf(mark: Mark, { status, severity, faint }: Paint): (text: string
 /** Returns a question, its answer, and the checks that lead to the answer. */
 export function questionLines(
   question: string,
-  verdict: 'ok' | 'no' | 'unknown',
+  verdict: 'ok' | 'failed' | 'unknown',
   checks: Parameters<typeof checkLines>[0],
   view: View,
 ): string[] {
   const { heading, status } = view.paint
   const answers = {
     ok: status.ok('yes'),
-    no: status.critical('NO'),
+    failed: status.critical('NO'),
     unknown: status.warning('unknown: not everything could be checked'),
   }
   return [`${heading(question)} ${answers[verdict]}`, ...checkLines(checks, view)]

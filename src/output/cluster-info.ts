@@ -15,7 +15,7 @@ import type { View } from './view.ts'
 
 /** Returns the content of cluster-info: the server, its CAs with their hashes, the signatures, and the problems. */
 export function renderClusterInfo(report: ClusterInfoReport, view: View): string {
-  const { server = '(none)', authorities: cas, signatures, faults } = report
+  const { server = '(none)', cas, signatures, faults } = report
   return joinSections([
     fieldLines(view, [['server', server]]),
     cas.length === 0 ? ['no CA'] : caLines(cas, view),
@@ -58,7 +58,7 @@ export function renderUpdate(report: ClusterInfoUpdate, view: View): string {
 }
 
 /** Returns the discovery token CA cert hashes, one for each line. */
-export function renderPins({ authorities: cas }: CaPins, view: View): string {
+export function renderPins({ cas }: CaPins, view: View): string {
   return joinSections([caLines(cas, view)])
 }
 

@@ -15,14 +15,14 @@ const questionText: Readonly<Record<Question, string>> = {
 }
 
 const signingAnswers: Readonly<Record<CheckReport['answers']['signing'], StatusText>> = {
-  signs: ['yes', 'ok'],
-  fails: ['NO: it would set the condition Failed', 'critical'],
-  retries: [
+  signed: ['yes', 'ok'],
+  failed: ['NO: it would set the condition Failed', 'critical'],
+  retried: [
     'NO: kube-controller-manager cannot verify the signature of the CSR, and would retry forever',
     'critical',
   ],
-  nobody: ['NO: this signer does not exist', 'critical'],
-  another: ['unknown: kcert does not know its rules', 'ok'],
+  'no-signer': ['NO: this signer does not exist', 'critical'],
+  'other-signer': ['unknown: kcert does not know its rules', 'ok'],
 }
 
 const decisions: Readonly<Record<CheckReport['decision'], StatusText>> = {
@@ -64,7 +64,7 @@ function questionLines(report: CheckReport, question: Question, view: View): str
   const [answer, tone] = answerTo(report, question)
   const marked = [
     ...report.rules.map((rule) => ({ ...rule, mark: rule.ok ? ('ok' as const) : ('NO' as const) })),
-    ...report.open.map((rule) => ({ ...rule, mark: '?' as const })),
+    ...report.unverified.map((rule) => ({ ...rule, mark: '?' as const })),
   ].filter((rule) => rule.question === question)
   if (marked.length === 0 && question !== 'approval') return []
   const { heading, status } = view.paint

@@ -39,7 +39,15 @@ export function requestLines(
   generatedAt: string,
   view: View,
 ): string[] {
-  const { name, conditions, collected, decidedBy, username, groups, expirationSeconds: lifetime } = request
+  const {
+    name,
+    conditions,
+    garbageCollection,
+    decidedBy,
+    username,
+    groups,
+    expirationSeconds: lifetime,
+  } = request
   const asked = request.request
   const fields: Field[] = [
     ['condition', request.condition, view.paint.status[toneOf(request.state)]],
@@ -54,7 +62,7 @@ export function requestLines(
     ['signer', request.signerName],
     ['usages', request.usages.join(', ')],
     ['lifetime', lifetime === undefined ? undefined : `${lifetime} s requested`],
-    ['deleted', collected && removedText(collected, generatedAt)],
+    ['deleted', garbageCollection && removedText(garbageCollection, generatedAt)],
     ['labels', pairs(request.labels)],
     ['annotations', pairs(request.annotations ?? {})],
     ['uid', request.uid],
@@ -79,7 +87,7 @@ export function createdText({
 }
 
 export function removedText(
-  { after, reason }: NonNullable<ClusterRequest['collected']>,
+  { after, reason }: NonNullable<ClusterRequest['garbageCollection']>,
   generatedAt: string,
   interval?: string,
 ): string {

@@ -10,7 +10,7 @@ const outcomes: Readonly<Record<FetchedOne['outcome'], StatusText>> = {
   fetched: ['fetched', 'ok'],
   present: ['up to date', 'ok'],
   'not-issued': ['not issued', 'warning'],
-  unfit: ['UNFIT', 'critical'],
+  mismatch: ['UNFIT', 'critical'],
   'not-found': ['not found', 'warning'],
   refused: ['REFUSED', 'critical'],
   failed: ['FAILED', 'critical'],

@@ -44,7 +44,11 @@ function columnsAt(now: number, paint: Paint): Column<ClusterRequest>[] {
       dropRank: 1,
     },
     { title: 'SANS', cell: namesCell, dropRank: 2 },
-    { title: 'DELETED IN', cell: ({ collected }) => removalText(collected?.after, now), dropRank: 3 },
+    {
+      title: 'DELETED IN',
+      cell: ({ garbageCollection }) => removalText(garbageCollection?.after, now),
+      dropRank: 3,
+    },
     { title: 'USAGES', cell: ({ usages }) => usages.join(', '), dropRank: 4 },
     // From spec.expirationSeconds, as in kubectl.
     {

@@ -33,7 +33,10 @@ function columnsAt(now: number, paint: Paint): Column<PodRequest>[] {
     { title: 'NODE', cell: ({ nodeName }) => nodeName, shrinkTo: 10, cut: 'middle', dropRank: 1 },
     { title: 'SIGNER', cell: ({ signerName }) => signerName, shrinkTo: 14, cut: 'middle' },
     { title: 'EXPIRES IN', cell: ({ notAfter }) => expiryText(notAfter, now) },
-    { title: 'DELETED IN', cell: ({ collected }) => removalText(collected?.after, now, '5m') },
+    {
+      title: 'DELETED IN',
+      cell: ({ garbageCollection }) => removalText(garbageCollection?.after, now, '5m'),
+    },
   ]
 }
 
@@ -46,7 +49,7 @@ export function renderPodExplanation(explanation: PodExplanation, generatedAt: s
 }
 
 function podRequestLines(request: PodRequest, generatedAt: string, view: View): string[] {
-  const { namespace, name, conditions, maxExpirationSeconds, collected } = request
+  const { namespace, name, conditions, maxExpirationSeconds, garbageCollection } = request
   const fields: Field[] = [
     ['state', request.state, view.paint.status[toneOf(request.state)]],
     ...conditions.map((condition): Field => [condition.type.toLowerCase(), conditionWords(condition)]),
@@ -59,7 +62,7 @@ function podRequestLines(request: PodRequest, generatedAt: string, view: View): 
     ['expires', request.notAfter],
     ['refresh', request.beginRefreshAt],
     ['certificate', request.fault],
-    ['deleted', collected && removedText(collected, generatedAt, '5m')],
+    ['deleted', garbageCollection && removedText(garbageCollection, generatedAt, '5m')],
     ['uid', request.uid],
   ]
   return titledFields(`${namespace}/${name}`, fields, view)

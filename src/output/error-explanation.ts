@@ -16,11 +16,11 @@ export function renderErrorExplanation({ errors, subject, next }: ErrorExplanati
 
 function errorSections(error: ExplainedError, view: View): string[][] {
   const { paint, width } = view
-  const often = error.times > 1 ? ` (${error.times} times, first in line ${error.line})` : ''
+  const often = error.count > 1 ? ` (${error.count} times, first in line ${error.line})` : ''
   return [
     [
-      ...indentedLines(`"${error.words}"${often}`, '', view).map((line) => paint.heading(line)),
-      ...wrapped(printable(error.means), width),
+      ...indentedLines(`"${error.message}"${often}`, '', view).map((line) => paint.heading(line)),
+      ...wrapped(printable(error.meaning), width),
     ],
     ...error.causes.map((cause, index) => causeLines(cause, index + 1, view)),
   ]

@@ -16,7 +16,8 @@ export function renderForecast(report: ForecastReport, view: View): string {
   )
   const endMs = Math.max(nowMs + 1, ...rows.map(({ notAfter }) => Date.parse(notAfter)))
   const signing = report.controllerManagers.map(
-    ({ node, place, clusterSigningDuration }) => `signed for ${clusterSigningDuration} (${node ?? place})`,
+    ({ node, location, clusterSigningDuration }) =>
+      `signed for ${clusterSigningDuration} (${node ?? location})`,
   )
   const legend = '= before the renewal, # renewal in this period, - rest of the validity'
   const certificates = table(view, rows, [
@@ -29,7 +30,7 @@ export function renderForecast(report: ForecastReport, view: View): string {
       cell: (row) => bar(row, nowMs, endMs),
       dropRank: 3,
     },
-    { title: 'SOURCE', cell: ({ place, source }) => place ?? source, shrinkTo: 8, dropRank: 2 },
+    { title: 'SOURCE', cell: ({ location, source }) => location ?? source, shrinkTo: 8, dropRank: 2 },
   ])
   return joinSections([
     rows.length === 0 ? ['no kubelet certificates found'] : certificates,
@@ -41,7 +42,7 @@ export function renderForecast(report: ForecastReport, view: View): string {
 
 function renewalText({ state, renewal, isSelfSigned }: ForecastCertificate, nowMs: number): string {
   if (state === 'expired') return 'expired'
-  if (state === 'never' || renewal === undefined) return isSelfSigned ? 'never: self-signed' : 'never'
+  if (state === 'not-renewed' || renewal === undefined) return isSelfSigned ? 'never: self-signed' : 'never'
   const { earliest, latest, isEstimate } = renewal
   if (state === 'overdue') return `overdue since ${minuteOf(latest)}`
   const from = state === 'due' ? 'now' : minuteOf(earliest)

@@ -26,7 +26,7 @@ export function renderProbe(report: ProbeReport, view: View): string {
 
 const answers: Readonly<Record<EndpointReport['status'], StatusText>> = {
   ok: ['ok', 'ok'],
-  no: ['NO', 'critical'],
+  failed: ['NO', 'critical'],
   unreachable: ['NOT REACHED', 'critical'],
 }
 
@@ -77,8 +77,8 @@ const clientWords: Readonly<Record<ClientVerdict['verdict'], string>> = {
   accepted: 'accepted',
   refused: 'REFUSED',
   ignored: 'ignored',
-  'let-in': 'connected',
-  'not-asked': 'not requested',
+  connected: 'connected',
+  'not-requested': 'not requested',
   'not-tried': 'requested',
   unknown: 'unknown',
 }
@@ -168,10 +168,10 @@ function noteLines(endpoints: readonly EndpointReport[], notes: readonly string[
 }
 
 function summaryText({ endpoints, summary }: ProbeReport): string {
-  const { ok, no, unreachable } = summary
+  const { ok, failed, unreachable } = summary
   const counts = [
     [ok, 'ok'],
-    [no, 'with problems'],
+    [failed, 'with problems'],
     [unreachable, 'unreachable'],
   ] as const
   const said = counts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`)

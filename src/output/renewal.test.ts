@@ -50,7 +50,7 @@ test('reports only confirmed certificates as in use', () => {
   expect(lastLine({ certificates: [client] })).toBe(
     'done: 1 certificate renewed, 0 of them confirmed in use; not checked: apiserver-kubelet-client',
   )
-  expect(lastLine({ restarts: [{ node: 'cp1', program: 'etcd', because: 'new-certificate' }] })).toBe(
+  expect(lastLine({ restarts: [{ node: 'cp1', program: 'etcd', reason: 'new-certificate' }] })).toBe(
     'done: 1 process restarted',
   )
 })

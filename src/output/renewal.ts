@@ -39,16 +39,16 @@ export function renderRenewal(report: CertificateRenewal, view: View): string {
         title: 'STATE',
         cell: stateText,
         paint: ({ action, state }, cell) => {
-          if (action === 'cannot') return status.critical(cell)
+          if (action === 'not-renewable') return status.critical(cell)
           return action === 'renewed' || state === 'valid' ? status.ok(cell) : cell
         },
       },
     ]),
     fieldLines(
       view,
-      restarts.map(({ node, program, because }) => [
+      restarts.map(({ node, program, reason }) => [
         verb,
-        `${node} ${program}${because === 'new-certificate' ? '' : `: ${because.replaceAll('-', ' ')}`}`,
+        `${node} ${program}${reason === 'new-certificate' ? '' : `: ${reason.replaceAll('-', ' ')}`}`,
       ]),
     ),
     fieldLines(
@@ -59,7 +59,7 @@ export function renderRenewal(report: CertificateRenewal, view: View): string {
         ok ? undefined : status.critical,
       ]),
     ),
-    ...hindered.map((row) => faultLines(view, ['cannot', `${row.node} ${row.name}`], row)),
+    ...hindered.map((row) => faultLines(view, ['not-renewable', `${row.node} ${row.name}`], row)),
     ...missing.map((row) => faultLines(view, ['missing', `${row.node}:${row.path}`], row)),
     fieldLines(
       view,
@@ -75,8 +75,8 @@ export function renderRenewal(report: CertificateRenewal, view: View): string {
 
 function stateText({ state, action }: Row): string {
   if (action === 'renewed') return 'renewed'
-  if (action === 'cannot') return `${state}, cannot be renewed here`
-  const said = { valid: 'valid', due: 'due', expired: 'expired', broken: 'key does not match' }[state]
+  if (action === 'not-renewable') return `${state}, cannot be renewed here`
+  const said = { valid: 'valid', due: 'due', expired: 'expired', 'key-mismatch': 'key does not match' }[state]
   return action === 'renew' && state === 'valid' ? 'valid, named' : said
 }
 

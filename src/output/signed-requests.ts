@@ -9,12 +9,12 @@ const outcomes: Readonly<Record<SignedRequest['outcome'], StatusText>> = {
   signed: ['signed', 'ok'],
   'would-sign': ['would sign', 'ok'],
   'marked-failed': ['marked Failed', 'critical'],
-  already: ['already issued', 'ok'],
-  'left-alone': ['skipped', 'warning'],
-  'breaks-rules': ['BREAKS RULES', 'critical'],
+  'already-signed': ['already issued', 'ok'],
+  skipped: ['skipped', 'warning'],
+  'rule-violation': ['BREAKS RULES', 'critical'],
   refused: ['REFUSED', 'critical'],
   changed: ['CHANGED', 'critical'],
-  gone: ['gone', 'warning'],
+  deleted: ['deleted', 'warning'],
   'not-found': ['not found', 'warning'],
   failed: ['FAILED', 'critical'],
 }
@@ -41,7 +41,7 @@ export function renderSignedRequests(
     ]),
     [
       `signer ${printable(ca.subject)}${dryRun ? ' (dry run: nothing was signed)' : ''}`,
-      ...(files.ledger === undefined ? [] : [`issuance log ${printable(files.ledger)}`]),
+      ...(files.issuanceLog === undefined ? [] : [`issuance log ${printable(files.issuanceLog)}`]),
       ...(files.certificates === undefined ? [] : [`certificates ${printable(files.certificates)}`]),
     ],
   ])

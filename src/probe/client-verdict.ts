@@ -45,7 +45,7 @@ export function clientVerdict({ client, kind }: Target, observed: Observed): Cli
   if (clientAuthorities === undefined) {
     // Without a version the server's messages could not be read, and they may contain a certificate request.
     return shown === undefined || version !== undefined
-      ? { verdict: 'not-asked' }
+      ? { verdict: 'not-requested' }
       : { ...shown, verdict: 'unknown', detail: 'its handshake messages cannot be read' }
   }
   if (shown === undefined) {
@@ -76,7 +76,7 @@ function verdictOfAnswer(
   if (user !== undefined) return { verdict: 'accepted', detail: `as ${user}`, user }
   // etcd accepts no client without a certificate. A kubelet returns 200 only to an authorized client.
   const isTaken = kind === 'etcd' || kind === 'etcd-peer' || (kind === 'kubelet' && status === 200)
-  return { verdict: isTaken ? 'accepted' : 'let-in', detail: `HTTP ${status}` }
+  return { verdict: isTaken ? 'accepted' : 'connected', detail: `HTTP ${status}` }
 }
 
 /** Returns the user in a SelfSubjectReview, or in the message with which API servers and kubelets deny a permission. */

@@ -61,7 +61,7 @@ test('finds no problem in a chain of the cluster CA that is valid for the name',
     handshakeMs: 2.1,
     names: [{ name: '192.0.2.7', matches: true }],
     verdicts: [{ by: 'cluster CA', trusted: true }],
-    client: { verdict: 'not-asked' },
+    client: { verdict: 'not-requested' },
     problems: [],
   })
 })
@@ -71,7 +71,7 @@ test('evaluates each of two anchors, and reports one that fails', () => {
     anchors: [...kubelet.anchors, anchor('--kubelet-certificate-authority', otherCa)],
   })
   expect(report.verdicts.map(({ trusted }) => trusted)).toEqual([true, false])
-  expect([report.status, codesOf(report)]).toEqual(['no', ['NOT_TRUSTED']])
+  expect([report.status, codesOf(report)]).toEqual(['failed', ['NOT_TRUSTED']])
   expect(report.verdicts[1]!.goError).toMatch(/certificate signed by unknown authority/)
 })
 
@@ -226,7 +226,7 @@ test.each([
   [
     'another HTTP 400',
     { answer: { status: 400, body: '<title>400 Bad Request</title>' } },
-    'let-in',
+    'connected',
     'HTTP 400',
   ],
   ['no answer', { fault: refusal('ETIMEDOUT') }, 'unknown', 'no response in time'],
@@ -261,7 +261,7 @@ test.each([
     unknown: ['CLIENT_UNKNOWN'],
   }
   expect(codesOf(report)).toEqual(codes[verdict] ?? [])
-  expect(report.status).toBe(verdict in codes ? 'no' : 'ok')
+  expect(report.status).toBe(verdict in codes ? 'failed' : 'ok')
   expect(report.clientAuthorities).toEqual(['CN=kubernetes'])
 })
 
@@ -270,10 +270,10 @@ test('reports a client certificate as unknown, and fails, if the handshake messa
   expect([unread.client?.verdict, codesOf(unread), unread.status]).toEqual([
     'unknown',
     ['CLIENT_UNKNOWN'],
-    'no',
+    'failed',
   ])
   const read = evaluated(shown, { clientAuthorities: undefined, version: 'TLSv1.3' })
-  expect([read.client, read.status]).toEqual([{ verdict: 'not-asked' }, 'ok'])
+  expect([read.client, read.status]).toEqual([{ verdict: 'not-requested' }, 'ok'])
 })
 
 test("shows the user that the API server's answer contains", () => {
@@ -299,7 +299,7 @@ test('reports no problem for a server that requires a client certificate when no
 
 test('reports certificates that cannot be read', () => {
   expect(evaluated({}, { chain: [Buffer.from('3000', 'hex')] })).toMatchObject({
-    status: 'no',
+    status: 'failed',
     chain: [],
     problems: [{ code: 'CERT_UNREADABLE' }],
   })
@@ -313,13 +313,13 @@ test('treats a server that answers without a certificate as reached, and one tha
   const unseen = { reason: 'the connection was refused', next: 'nc -vz 192.0.2.7 10250' }
   const reports = [true, false].map((isReached) => evaluate(kubelet, { ...unseen, isReached }, now))
   expect(reports.map((report) => [report.status, codesOf(report)])).toEqual([
-    ['no', ['NO_CERTIFICATE']],
+    ['failed', ['NO_CERTIFICATE']],
     ['unreachable', ['UNREACHABLE']],
   ])
   expect(probeReport([...reports, evaluated()], [], now).summary).toEqual({
     endpoints: 3,
     ok: 1,
-    no: 1,
+    failed: 1,
     unreachable: 1,
     nextExpiry: '2027-12-31T00:00:00Z',
   })

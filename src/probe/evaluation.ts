@@ -37,7 +37,7 @@ export function evaluate(target: Target, observed: Observed | Unobserved, at: Da
       ...nothingRead,
       ...timesOf(observed),
       problems: problem ? [problem] : [],
-      status: 'no',
+      status: 'failed',
     }
   const names = target.expectedNames.map((name) => ({ name, matches: isValidForHost(served, name) }))
   const verdicts = target.anchors.map((anchor) => verdictOf(anchor, target, chain, at))
@@ -63,7 +63,7 @@ export function evaluate(target: Target, observed: Observed | Unobserved, at: Da
     client,
     given,
     problems,
-    status: problems.length === 0 ? 'ok' : 'no',
+    status: problems.length === 0 ? 'ok' : 'failed',
   }
 }
 
@@ -85,7 +85,7 @@ export function probeReport(
     summary: {
       endpoints: endpoints.length,
       ok: count('ok'),
-      no: count('no'),
+      failed: count('failed'),
       unreachable: count('unreachable'),
       nextExpiry: ends[0],
     },
@@ -103,7 +103,7 @@ function unseen({ isReached, reason, next }: Unobserved) {
   return {
     ...nothingRead,
     problems: [{ code, message: reason, next }],
-    status: isReached ? ('no' as const) : ('unreachable' as const),
+    status: isReached ? ('failed' as const) : ('unreachable' as const),
   }
 }
 

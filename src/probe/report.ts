@@ -35,8 +35,8 @@ const clientSchema = v.object({
   source: optionalText('file or kubeconfig user of the client certificate; absent if none was presented'),
   subject: v.optional(v.string()),
   verdict: described(
-    v.picklist(['accepted', 'refused', 'ignored', 'let-in', 'not-asked', 'not-tried', 'unknown']),
-    'ignored: the server treated the client as anonymous; let-in: the TLS connection continued, and the HTTP response does not show the user',
+    v.picklist(['accepted', 'refused', 'ignored', 'connected', 'not-requested', 'not-tried', 'unknown']),
+    'ignored: the server treated the client as anonymous; connected: the TLS connection continued, and the HTTP response does not show the user',
   ),
   detail: v.optional(v.string()),
   user: optionalText('user that the server reports for an accepted client'),
@@ -68,8 +68,8 @@ const endpointSchema = v.object({
   from: optionalText('node that kcert connected from; absent: this machine'),
   at: time,
   status: described(
-    v.picklist(['ok', 'no', 'unreachable']),
-    'no: it has problems; unreachable: it did not respond',
+    v.picklist(['ok', 'failed', 'unreachable']),
+    'failed: it has problems; unreachable: it did not respond',
   ),
   connectMs: v.optional(milliseconds),
   handshakeMs: v.optional(milliseconds),
@@ -106,7 +106,7 @@ export const probeReportSchema = v.object({
   summary: v.object({
     endpoints: v.number(),
     ok: v.number(),
-    no: v.number(),
+    failed: v.number(),
     unreachable: v.number(),
     nextExpiry: v.optional(time),
   }),

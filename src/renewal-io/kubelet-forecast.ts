@@ -136,7 +136,7 @@ function seenIn(file: FileContent | undefined, { usage, unread }: Asked): SeenCe
   try {
     const [leaf] = readCertificates(file.content)
     if (leaf === undefined) return fault('contains no certificate')
-    return seenCertificate(leaf, { usage, source: 'file', place: file.path })
+    return seenCertificate(leaf, { usage, source: 'file', location: file.path })
   } catch (error) {
     return fault(`contains no readable certificate: ${messageOf(error)}`)
   }
@@ -159,12 +159,12 @@ async function controllerManagersOn(
   const isSigner = ({ name }: { readonly name: string }): boolean => name === 'kube-controller-manager'
   const signer = defined.find(isSigner) ?? running.find(isSigner)
   if (signer === undefined) return []
-  const { path: place, argv } = signer
+  const { path: location, argv } = signer
   try {
-    return [{ node: node.name, place, clusterSigningDurationMs: signingDurationMs(argv) }]
+    return [{ node: node.name, location, clusterSigningDurationMs: signingDurationMs(argv) }]
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
-    unread.push(`${place}: ${error.message}`)
+    unread.push(`${location}: ${error.message}`)
     return []
   }
 }

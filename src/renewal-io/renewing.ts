@@ -187,7 +187,7 @@ function intentIn(file: Awaited<ReturnType<NodeAccess['readFiles']>>[number] | u
 export interface NeededRestart {
   readonly node: string
   readonly program: LeafUser
-  readonly because: 'new-certificate' | 'older-than-its-files' | 'not-running'
+  readonly reason: 'new-certificate' | 'started-before-renewal' | 'not-running'
 }
 
 /**
@@ -200,7 +200,7 @@ export function neededRestarts(
   return nodes.flatMap((node): NeededRestart[] => {
     const { name, processes, pods, intended, files } = node
     const users = new Set(chosen.flatMap(({ place }) => (place.node === name ? (place.usedBy ?? []) : [])))
-    const needed = new Map<LeafUser, NeededRestart['because']>()
+    const needed = new Map<LeafUser, NeededRestart['reason']>()
     for (const program of restartOrder) {
       const argv = pods.find((pod) => pod.program === program)?.pod.containers[0]?.argv ?? []
       const isHere = program === 'kubelet' || argv.length > 0
@@ -212,15 +212,15 @@ export function neededRestarts(
       if (users.has(program)) needed.set(program, 'new-certificate')
       // A kubelet renews its own certificates and already uses them.
       else if (program === 'kubelet' ? intended.includes(program) : isOlder(running, files, paths))
-        needed.set(program, 'older-than-its-files')
+        needed.set(program, 'started-before-renewal')
       else if (intended.includes(program) && running === undefined) needed.set(program, 'not-running')
     }
     // The kubelet starts the static pods, so it must run.
     const kubelet = processes.some(({ program }) => program === 'kubelet')
     if (needed.size > 0 && !kubelet && !needed.has('kubelet')) needed.set('kubelet', 'not-running')
     return restartOrder.flatMap((program) => {
-      const because = needed.get(program)
-      return because === undefined ? [] : [{ node: name, program, because }]
+      const reason = needed.get(program)
+      return reason === undefined ? [] : [{ node: name, program, reason }]
     })
   })
 }

@@ -152,8 +152,8 @@ export function controllerSigner(signingCa: CertificateAuthority, now: () => Dat
       { request: content, usages: request.usages },
       { approved: has('Approved'), failed: has('Failed') },
     )
-    if (answer === 'fails') return { failed: 'the rules of the signer' }
-    if (answer !== 'signs') return undefined
+    if (answer === 'failed') return { failed: 'the rules of the signer' }
+    if (answer !== 'signed') return undefined
     const ttlMs = grantedSeconds(request.expirationSeconds, 365 * 24 * 3600) * 1000
     const serialNumber = drawSerialNumber(randomBytes, () => false)
     const profile = kubernetesProfile(request.usages as readonly Usage[], ttlMs)

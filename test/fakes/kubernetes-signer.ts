@@ -6,15 +6,15 @@ import { findSigner, type SignerInput } from '../../src/csr/signers.ts'
 
 export type SignerAnswer =
   /** kube-controller-manager issues a certificate. */
-  | 'signs'
+  | 'signed'
   /** It puts the condition Failed on the object. */
-  | 'fails'
+  | 'failed'
   /** The object is not approved, or has already failed. */
   | 'waits'
   /** A name under kubernetes.io that no signer of Kubernetes has, so no signer handles it. */
-  | 'nobody'
+  | 'no-signer'
   /** A third-party signer, whose rules kcert does not know. */
-  | 'another'
+  | 'other-signer'
 
 export interface ConditionsOfSigning {
   readonly approved: boolean
@@ -28,9 +28,9 @@ export function signerAnswer(
   { approved, failed }: ConditionsOfSigning,
 ): SignerAnswer {
   const signer = findSigner(signerName)
-  if (signer === undefined) return isKubernetesDomain(signerName) ? 'nobody' : 'another'
+  if (signer === undefined) return isKubernetesDomain(signerName) ? 'no-signer' : 'other-signer'
   if (!approved || failed) return 'waits'
-  return signer.rules.every((rule) => rule.fault(input) === undefined) ? 'signs' : 'fails'
+  return signer.rules.every((rule) => rule.fault(input) === undefined) ? 'signed' : 'failed'
 }
 
 /** The minimum of kube-controller-manager: twice the five minutes by which it backdates notBefore. */

@@ -89,7 +89,7 @@ function running(node: MemoryNode, isTakenUp: boolean): ProcessFacts {
 
 async function restart({ site, events }: Awaited<ReturnType<typeof members>>): Promise<string[]> {
   const survey = await surveySite(site, () => false)
-  const restarts = names.map((node): NeededRestart => ({ node, program: 'etcd', because: 'new-certificate' }))
+  const restarts = names.map((node): NeededRestart => ({ node, program: 'etcd', reason: 'new-certificate' }))
   events.length = 0
   await restartAll(site, survey, restarts, new Map(), () => {})
   return events

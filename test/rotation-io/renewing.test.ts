@@ -271,7 +271,7 @@ test('restarts processes that are older than their certificates, and no others',
   expect(chosenOf(survey)).toEqual([])
   // The kubelet renews its own certificates and has read them. A stopped process may be stopped on purpose.
   expect(neededRestarts(survey, [])).toEqual([
-    { node: 'cp1', program: 'etcd', because: 'older-than-its-files' },
+    { node: 'cp1', program: 'etcd', reason: 'started-before-renewal' },
   ])
 })
 

@@ -132,7 +132,7 @@ test('approves none of them by a policy, and both honest requests', async () => 
     folder,
   )(['csr', 'approve', '--policy', 'policy.yaml', '--yes', '-o', 'json'])
   const everyName = [...Object.keys(all), ...Object.keys(serving)]
-  expect(JSON.parse(stdout).counts).toEqual({ approved: 2, 'left-alone': everyName.length - 2 })
+  expect(JSON.parse(stdout).counts).toEqual({ approved: 2, skipped: everyName.length - 2 })
   expect(exit).toBe(3)
   expect(everyName.filter((name) => conditionsOf(server, name).length > 0).sort()).toEqual([
     'honest-node',

@@ -139,7 +139,7 @@ test('a policy evaluates all pending requests, approves some, and skips the rest
   putServing(server, 'done', {}, { status: { conditions: [{ type: 'Denied', status: 'True' }] } })
   const { stdout, exit } = await kcert(['csr', 'approve', '--policy', 'builtin', '-o', 'json'])
   expect(exit).toBe(3)
-  expect(JSON.parse(stdout).counts).toEqual({ approved: 1, 'left-alone': 2 })
+  expect(JSON.parse(stdout).counts).toEqual({ approved: 1, skipped: 2 })
   expect(['good', 'bad', 'other'].map((name) => conditionsOf(server, name))).toEqual([['Approved'], [], []])
   expect(stored('good').status!.conditions![0]).toMatchObject({ reason: 'ApprovedByPolicy' })
 })
@@ -209,7 +209,7 @@ test('distinguishes missing, denied and already approved requests', async () => 
   const { stdout, exit } = await kcert(['csr', 'approve', 'approved', 'denied', 'nobody', '-o', 'json'])
   expect(exit).toBe(3)
   const outcomes = JSON.parse(stdout).requests.map(({ outcome }: { outcome: string }) => outcome)
-  expect(outcomes).toEqual(['already', 'left-alone', 'not-found'])
+  expect(outcomes).toEqual(['already', 'skipped', 'not-found'])
   expect((await kcert(['csr', 'approve', 'approved'])).exit).toBe(0)
 })
 

@@ -67,7 +67,7 @@ test('writes no file for a certificate with another key than the request', async
   const spec = { ...object.spec, request: foreignRequest() }
   server.put(requestsKey, { ...object, spec } as never)
   const session = await run(['csr', 'fetch', 'a', 'b', '--out-dir', folder, '-o', 'json'])
-  expect([session.exit, outcomesOf(session)]).toEqual([3, { a: 'fetched', b: 'unfit' }])
+  expect([session.exit, outcomesOf(session)]).toEqual([3, { a: 'fetched', b: 'mismatch' }])
   expect(existsSync(join(folder, 'b.crt'))).toBe(false)
 })
 

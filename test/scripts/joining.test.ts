@@ -127,7 +127,7 @@ test('distinguishes a mistyped token from a missing one', async () => {
   expect(onTheLine.stderr).toMatch(/^note: .*use --token-file instead\n$/)
   expect(onTheLine.stdout + onTheLine.stderr).not.toContain('aaaaaaaaaaaaaaaa')
   const absent = await report(['token', 'check', 'zzzzzz'], 'TokenCheck', 3)
-  expect(absent.checks).toMatchObject([{ id: 'exists', outcome: 'no' }])
+  expect(absent.checks).toMatchObject([{ id: 'exists', outcome: 'failed' }])
 })
 
 test('verifies a bootstrap kubeconfig by signature and CA cert hash, by a kubeconfig, and by server and CA alone', async () => {
@@ -139,7 +139,7 @@ test('verifies a bootstrap kubeconfig by signature and CA cert hash, by a kubeco
   expect(readFileSync(join(at, 'bootstrap-kubelet.conf'), 'utf8')).toContain(formatToken(token))
   const place = ['--server', `127.0.0.1:${server.port}`]
   const alone = await report([...args, ...place, '--out', 'other.conf'], 'BootstrapKubeconfig')
-  expect(alone.proof).toHaveLength(3)
+  expect(alone.verification).toHaveLength(3)
   expect(readFileSync(join(at, 'other.conf'), 'utf8')).toBe(
     readFileSync(join(at, 'bootstrap-kubelet.conf'), 'utf8'),
   )
@@ -205,7 +205,7 @@ test('shows, verifies and hashes cluster-info', async () => {
   const verified = await report(['cluster-info', 'verify', '--ca', 'ca.crt'], 'ClusterInfoVerification')
   expect(verified).toMatchObject({ verdict: 'ok' })
   const pins = await report(['cluster-info', 'pin', 'ca.crt'], 'CaPins')
-  expect(pins.authorities).toEqual(shown.authorities)
+  expect(pins.cas).toEqual(shown.cas)
 })
 
 test('saves the previous object to a file on update, and signs the new one', async () => {

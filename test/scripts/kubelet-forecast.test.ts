@@ -91,9 +91,9 @@ test("reads copies of nodes' files: names, renewal, settings, the signing durati
   expect([w1!.name, w2!.name, report.nodes.length]).toEqual(['w1', 'w2', 2])
   expect(w1!.certificates).toMatchObject([
     { usage: 'client', state: 'waiting', source: 'file', renewal: { isEstimate: false } },
-    { usage: 'serving', state: 'never', isSelfSigned: true },
+    { usage: 'serving', state: 'not-renewed', isSelfSigned: true },
   ])
-  expect(w2!.certificates[0]).toMatchObject({ usage: 'client', state: 'never' })
+  expect(w2!.certificates[0]).toMatchObject({ usage: 'client', state: 'not-renewed' })
   expect(report.findings.filter(({ isProblem }) => isProblem)).toMatchObject([
     { id: 'rotation-off', node: 'w2' },
   ])
@@ -130,7 +130,7 @@ test('reports each node whose kubelet cannot be reached, and shows the requests'
       name: 'node-1',
       certificates: [
         // It is not a kubelet's certificate, so no kubelet renews it.
-        { source: 'handshake', place: `127.0.0.1:${server.port}`, state: 'never' },
+        { source: 'handshake', location: `127.0.0.1:${server.port}`, state: 'not-renewed' },
       ],
       pending: [{ name: 'csr-waits', usage: 'serving' }],
     },

@@ -92,7 +92,7 @@ test('fails with CLIENT_UNKNOWN where a server sends neither a TLS alert nor an 
     const args = ['probe', `127.0.0.1:${port}`, '--ca', 'ca.crt', '--client-certificate', 'admin.pem']
     const { stdout, exit } = await kcertBeside([...args, '-o', 'json'], { cwd })
     const [endpoint] = reportIn(stdout).endpoints
-    expect([endpoint!.client?.verdict, endpoint!.status, exit], how).toEqual(['unknown', 'no', 3])
+    expect([endpoint!.client?.verdict, endpoint!.status, exit], how).toEqual(['unknown', 'failed', 3])
     expect(endpoint!.problems, how).toEqual([
       {
         code: 'CLIENT_UNKNOWN',
@@ -113,7 +113,7 @@ test('accepts a server that requests no client certificate although one is given
   const args = ['probe', `127.0.0.1:${port}`, '--ca', 'ca.crt', '--client-certificate', 'admin.pem']
   const { stdout, exit } = await kcertBeside([...args, '-o', 'json'], { cwd })
   const [endpoint] = reportIn(stdout).endpoints
-  expect([endpoint!.client, endpoint!.problems, exit]).toEqual([{ verdict: 'not-asked' }, [], 0])
+  expect([endpoint!.client, endpoint!.problems, exit]).toEqual([{ verdict: 'not-requested' }, [], 0])
 })
 
 test('exits with 4 for an unreachable server, 3 for a server without TLS, and 2 for wrong usage', async () => {

@@ -26,11 +26,11 @@ interface Recorded {
 const truth = recorded<Recorded>('signer-validation.json')
 
 const words: Record<SignerAnswer, SignerCase['expect']> = {
-  signs: 'sign',
-  fails: 'fail',
+  signed: 'sign',
+  failed: 'fail',
   waits: 'nothing',
-  nobody: 'refuse',
-  another: 'refuse',
+  'no-signer': 'refuse',
+  'other-signer': 'refuse',
 }
 
 function answerTo(recordedCase: SignerCase): SignerCase['expect'] {

@@ -88,7 +88,7 @@ export async function signRequests(
     ca: { subject: subject.text, notAfter: rfc3339(notAfter), fingerprintSha256 },
     dryRun: settings.dryRun,
     requests,
-    files: certificates.size === 0 ? {} : { ledger: issuanceLog },
+    files: certificates.size === 0 ? {} : { issuanceLog },
     notices: [],
   }
 }
@@ -111,7 +111,8 @@ async function selectRequests(
       subjectAttributes: [],
     })
     const name = object.metadata.name ?? ''
-    if ((course === 'sign' || course === 'breaks-rules') && !names.includes(name)) selected.set(name, object)
+    if ((course === 'sign' || course === 'rule-violation') && !names.includes(name))
+      selected.set(name, object)
   }
   return [...named, ...selected.values()]
 }
@@ -172,8 +173,8 @@ async function settle(
   }
   const { reason } = course
   const answer = { ...facts, reason, ...adviceFields(course) }
-  if (course.course !== 'breaks-rules') return { ...answer, outcome: course.course }
-  if (!marksFailed || dryRun) return { ...answer, outcome: 'breaks-rules' }
+  if (course.course !== 'rule-violation') return { ...answer, outcome: course.course }
+  if (!marksFailed || dryRun) return { ...answer, outcome: 'rule-violation' }
   return { ...answer, ...outcomeOf(await markFailed(api, object, reason), 'marked-failed', reason) }
 }
 
@@ -194,7 +195,7 @@ export function exitOfSigning({ requests }: SignedRequestsReport): ExitCode {
   const codes = requests.map(({ outcome, error }): ExitCode => {
     if (error !== undefined) return exitCodeOf(error.code)
     if (outcome === 'refused' || outcome === 'changed') return exitCodes.refused
-    return outcome === 'signed' || outcome === 'would-sign' || outcome === 'already'
+    return outcome === 'signed' || outcome === 'would-sign' || outcome === 'already-signed'
       ? exitCodes.done
       : exitCodes.no
   })

@@ -101,15 +101,15 @@ describe('selection', () => {
   test.each<[Partial<DecisionSettings>, string[], number]>([
     [{ names: ['a'] }, ['a approved'], 0],
     [{ names: ['a', 'none'] }, ['a approved', 'none not-found'], 3],
-    [{ names: ['b'] }, ['b left-alone'], 3],
+    [{ names: ['b'] }, ['b skipped'], 3],
     [{ names: ['a', 'a'] }, ['a approved'], 0],
-    [{ names: ['b'], signer: 'kubernetes.io/kubelet-serving', yes: true }, ['b left-alone', 'a approved'], 3],
+    [{ names: ['b'], signer: 'kubernetes.io/kubelet-serving', yes: true }, ['b skipped', 'a approved'], 3],
     [{ signer: 'kubernetes.io/kubelet-serving', yes: true }, ['a approved'], 0],
     [{ signer: 'example.org/none' }, [], 0],
-    [{ policy: 'builtin' }, ['a approved', 'strange left-alone'], 0],
-    [{ policy: 'kubelet-serving,kubelet-client' }, ['a approved', 'strange left-alone'], 0],
-    [{ policy: 'kubelet-client' }, ['a left-alone', 'strange left-alone'], 0],
-    [{ policy: 'kubelet-serving', names: ['strange'] }, ['strange left-alone'], 3],
+    [{ policy: 'builtin' }, ['a approved', 'strange skipped'], 0],
+    [{ policy: 'kubelet-serving,kubelet-client' }, ['a approved', 'strange skipped'], 0],
+    [{ policy: 'kubelet-client' }, ['a skipped', 'strange skipped'], 0],
+    [{ policy: 'kubelet-serving', names: ['strange'] }, ['strange skipped'], 3],
     [{ yes: true }, [], 0],
   ])('%j: %j, exit code %i', async (settings, outcomes, exit) => {
     expect(await decided(all(), settings)).toMatchObject({ outcomes, exit })
@@ -158,7 +158,7 @@ describe('selection', () => {
     )
     const api = all()
     const { report, outcomes } = await decided(api, { policy: path })
-    expect(outcomes).toEqual(['a approved', 'strange left-alone'])
+    expect(outcomes).toEqual(['a approved', 'strange skipped'])
     expect([report.by, report.requests[0]!.policy]).toEqual(['policy', 'ours'])
     expect(conditionOf(api, 'a')).toEqual({
       type: 'Approved',
@@ -236,7 +236,7 @@ describe('manifest', () => {
   test('names its requests: one that the policy skips makes the exit code 3', async () => {
     const settings = { file: [written(strange)], policy: 'builtin' }
     expect(await decided(clusterOf(strange), settings)).toMatchObject({
-      outcomes: ['strange left-alone'],
+      outcomes: ['strange skipped'],
       exit: 3,
     })
   })
@@ -296,7 +296,7 @@ describe('confirmation', () => {
     const api = clusterOf(serving('a'), wrong)
     const { report, outcomes, wasProposed } = await decided(api, { names: ['a', 'wrong'], dryRun: true })
     expect([outcomes, wasProposed]).toEqual([['a would-approve', 'wrong refused'], false])
-    expect([report.dryRun, report.by, report.act]).toEqual([true, 'hand', 'approve'])
+    expect([report.dryRun, report.by, report.action]).toEqual([true, 'manual', 'approve'])
     expect(api.writes).toEqual([])
     const denied = await decided(api, { names: ['a'], dryRun: true }, { act: 'deny' })
     expect(denied.outcomes).toEqual(['a would-deny'])
@@ -325,8 +325,8 @@ describe('confirmation', () => {
   test.each([
     ['approve', ['y', keys.enter], ['a approved'], 'Approve 1 request? You cannot undo this. (y/N)', 0],
     ['deny', ['y', keys.enter], ['a denied'], 'Deny 1 request? You cannot undo this. (y/N)', 0],
-    ['approve', [keys.enter], ['a left-alone'], 'Approve 1 request?', 3],
-    ['approve', [keys.interrupt], ['a left-alone'], 'Approve 1 request?', 3],
+    ['approve', [keys.enter], ['a skipped'], 'Approve 1 request?', 3],
+    ['approve', [keys.interrupt], ['a skipped'], 'Approve 1 request?', 3],
   ] as const)('at a terminal, %s %j: %j', async (act, typed, outcomes, question, exit) => {
     const terminal = terminalContext()
     const api = clusterOf(serving('a'))
@@ -361,7 +361,7 @@ describe('confirmation', () => {
     const answer = decided(api, settings, { act: 'deny', context })
     await typesAt('(y/N)', keys.enter)
     const { outcomes, exit } = await answer
-    expect([outcomes, exit]).toEqual([['c already', 'a left-alone', 'b left-alone'], 3])
+    expect([outcomes, exit]).toEqual([['c already', 'a skipped', 'b skipped'], 3])
     expect(shown()).toContain('Deny 2 requests? You cannot undo this.')
   })
 
@@ -369,7 +369,7 @@ describe('confirmation', () => {
     const { context, typesAt } = terminalContext()
     const answer = decided(clusterOf(strange), { signer: 'example.com/own' }, { act: 'deny', context })
     await typesAt('(y/N)', keys.enter)
-    expect(await answer).toMatchObject({ outcomes: ['strange left-alone'], exit: 3 })
+    expect(await answer).toMatchObject({ outcomes: ['strange skipped'], exit: 3 })
   })
 })
 
@@ -414,7 +414,7 @@ describe('writes', () => {
   ])('with a policy that skips %s, %s exits with %i', async (name, act, exit) => {
     const object = name === 'wrong' ? wrong : strange
     expect(await decided(clusterOf(object), { policy: 'builtin' }, { act })).toMatchObject({
-      outcomes: [`${name} left-alone`],
+      outcomes: [`${name} skipped`],
       exit,
     })
   })

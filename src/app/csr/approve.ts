@@ -87,7 +87,7 @@ export async function decideRequests(
   )
   evaluating.end()
 
-  const by = policies === undefined ? 'hand' : 'policy'
+  const by = policies === undefined ? 'manual' : 'policy'
   const plannedFor = (one: Acted | Evaluated): Acted => ('outcome' in one ? one : foreseen(one, act))
   const planned = evaluated.map(plannedFor)
   const report = (acted: readonly Acted[], dryRun: boolean) => decisionReport(acted, { act, by, dryRun })
@@ -106,7 +106,7 @@ export async function decideRequests(
   const asks = todo.length > 0 && !settings.yes && canAsk(context)
   if (todo.length > 0 && !(await isAgreed(act, settings, todo.length, () => report(planned, true), ports))) {
     const left = planned.map((one) =>
-      one.outcome.startsWith('would-') ? { ...one, outcome: 'left-alone' as const, reason: 'declined' } : one,
+      one.outcome.startsWith('would-') ? { ...one, outcome: 'skipped' as const, reason: 'declined' } : one,
     )
     return answer(report(left, false), settings, asks)
   }
@@ -282,13 +282,14 @@ function answer(report: DecisionReport, settings: DecisionSettings, wasProposed:
 }
 
 /** Returns the exit code. A request that was not named and has no policy does not change it. */
-function exitOf({ act, requests }: DecisionReport, settings: DecisionSettings): ExitCode {
+function exitOf({ action, requests }: DecisionReport, settings: DecisionSettings): ExitCode {
   const isNamed = settings.names.length > 0 || (settings.file?.length ?? 0) > 0
   const codes = requests.map(({ outcome, policy, error }): ExitCode => {
     if (error !== undefined) return exitCodeOf(error.code)
     if (outcome === 'refused' || outcome === 'changed') return exitCodes.refused
-    if (outcome !== 'gone' && outcome !== 'not-found' && outcome !== 'left-alone') return exitCodes.done
-    const isExpected = isNamed || settings.policy === undefined || (act === 'approve' && policy !== undefined)
+    if (outcome !== 'gone' && outcome !== 'not-found' && outcome !== 'skipped') return exitCodes.done
+    const isExpected =
+      isNamed || settings.policy === undefined || (action === 'approve' && policy !== undefined)
     return isExpected ? exitCodes.no : exitCodes.done
   })
   return worstExit(codes)

@@ -154,7 +154,7 @@ export function fileNameOf(name: string): string {
 
 const outcomes: Partial<Record<ErrorCode, FetchedOne['outcome']>> = {
   KCERT_CSR_NOT_ISSUED: 'not-issued',
-  KCERT_CERTIFICATE_UNFIT: 'unfit',
+  KCERT_CERTIFICATE_UNFIT: 'mismatch',
   KCERT_API_NOT_FOUND: 'not-found',
   KCERT_FILE_EXISTS: 'refused',
 }

@@ -67,7 +67,10 @@ export async function factsInFiles(
       const { containers } = await readStaticPod(text)
       const container = containers.find(({ program }) => program === 'kube-controller-manager')
       if (container !== undefined)
-        controllerManagers.push({ place: path, clusterSigningDurationMs: signingDurationMs(container.argv) })
+        controllerManagers.push({
+          location: path,
+          clusterSigningDurationMs: signingDurationMs(container.argv),
+        })
     } else requests.push(...requestsIn(text))
   }
   const found = [...kubelets.values()].filter(
@@ -144,7 +147,7 @@ function addCertificate(kubelet: Kubelet, path: string, role: 'kubelet-client' |
     kubelet.unread.push(`${path} ${leaf}`)
     return
   }
-  kubelet.certificates.push(seenCertificate(leaf, { usage, source: 'file', place: path }))
+  kubelet.certificates.push(seenCertificate(leaf, { usage, source: 'file', location: path }))
   const { commonName = '' } = leaf.subject
   if (commonName.startsWith(nodeUserPrefix)) kubelet.name = commonName.slice(nodeUserPrefix.length)
   // "w1@1795298400" is the common name of a kubelet's self-signed certificate.

@@ -184,8 +184,8 @@ function clientCertificate(
     .filter(({ issued }) => endMs === undefined || Math.abs(issued.notAfterMs - endMs) < sameEndMs)
     .sort((one, other) => other.issued.notAfterMs - one.issued.notAfterMs)
   if (latest !== undefined) {
-    const place = `csr/${latest.object.name}`
-    return seenCertificate(latest.issued, { usage: 'client', source: 'request', place })
+    const location = `csr/${latest.object.name}`
+    return seenCertificate(latest.issued, { usage: 'client', source: 'request', location })
   }
   if (endMs === undefined) return undefined
   return { usage: 'client', source: 'metric', notBeforeMs: undefined, notAfterMs: endMs, isSelfSigned: false }
@@ -209,13 +209,13 @@ async function servedBy(
   const host = nodeHost(status?.addresses)
   if (host === undefined) return undefined
   const port = status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 10_250
-  const place = hostPort(host, port)
-  const { bytes } = await readServed({ name: `${metadata.name} (${place})`, host, port }, timeoutMs)
+  const location = hostPort(host, port)
+  const { bytes } = await readServed({ name: `${metadata.name} (${location})`, host, port }, timeoutMs)
   const [leaf] = readCertificates(bytes)
   if (leaf === undefined) return undefined
   const stranger = foreignSubjectOf(leaf.subject, metadata.name)
   return {
-    ...seenCertificate(leaf, { usage: 'serving', source: 'handshake', place }),
+    ...seenCertificate(leaf, { usage: 'serving', source: 'handshake', location }),
     ...(stranger === undefined ? {} : { stranger }),
   }
 }
@@ -230,7 +230,7 @@ async function controllerManagersOf({ objects }: Cluster): Promise<ControllerMan
     const argv = spec?.containers?.flatMap(({ command = [], args = [] }) => [...command, ...args]) ?? []
     return {
       ...(spec?.nodeName === undefined ? {} : { node: spec.nodeName }),
-      place: `pod/${metadata.name}`,
+      location: `pod/${metadata.name}`,
       clusterSigningDurationMs: signingDurationMs(argv),
     }
   })

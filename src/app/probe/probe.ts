@@ -60,7 +60,7 @@ export async function probe(
 
 /** A server that rejects the client certificate is a result; an API server that rejects kcert leaves the report incomplete. */
 function exitOf({ endpoints }: ProbeReport, errors: readonly KcertError[]): ExitCode {
-  const codes = { ok: exitCodes.done, no: exitCodes.no, unreachable: exitCodes.unreachable } as const
+  const codes = { ok: exitCodes.done, failed: exitCodes.no, unreachable: exitCodes.unreachable } as const
   const isPermitted = errors.every(({ exitCode }) => exitCode !== exitCodes.notPermitted)
   return worstExit([
     ...endpoints.map(({ status }) => codes[status]),

@@ -223,13 +223,13 @@ function reportOf(plan: Plan, outcome: CertificateRenewal['outcome'], now: Date)
     const made = written.find((one) => isSame(one.place, place))
     const asked = wanted.find((one) => isSame(one.place, place))
     const action =
-      made !== undefined ? 'renewed' : asked === undefined ? 'none' : asked.signer ? 'renew' : 'cannot'
+      made !== undefined ? 'renewed' : asked === undefined ? 'none' : asked.signer ? 'renew' : 'not-renewable'
     return [
       {
         ...{ node: place.node, name: place.name, path: place.path, subject: certificate.subject.text },
         ...{ notAfter: certificate.notAfter.toISOString(), state, action },
-        ...(made && { expired: made.old.notAfter.toISOString(), newKey: made.hasNewKey }),
-        ...(action === 'cannot' && hindranceWords(leaf)),
+        ...(made && { previousNotAfter: made.old.notAfter.toISOString(), newKey: made.hasNewKey }),
+        ...(action === 'not-renewable' && hindranceWords(leaf)),
       },
     ]
   })

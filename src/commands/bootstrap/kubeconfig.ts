@@ -103,8 +103,8 @@ The file contains the token, has mode 0600, and serves as the kubelet's --bootst
       file: out,
       server: found.server,
       tokenId: token.id,
-      authorities: cas.map(caFacts).map(({ subject, pin }) => ({ subject, pin })),
-      proof: found.proof,
+      cas: cas.map(caFacts).map(({ subject, pin }) => ({ subject, pin })),
+      verification: found.proof,
     }
     return this.show(flags.output, report, renderBootstrapKubeconfig)
   }

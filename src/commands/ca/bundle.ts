@@ -66,7 +66,7 @@ is missing from the bundle unnoticed. Private keys in the files are ignored.`
       apiVersion: 'kcert/v1',
       kind: 'CaBundle',
       members: made.members.map(bundleMemberFacts),
-      leftOut: made.leftOut.map((member) => ({ ...bundleMemberFacts(member), reason: member.reason })),
+      skipped: made.leftOut.map((member) => ({ ...bundleMemberFacts(member), reason: member.reason })),
       ...(out === '-' ? {} : { file: out }),
       pem,
       notices,

@@ -84,7 +84,7 @@ both are new or both are unchanged. The serial number is recorded in the CA's is
       'FILE',
       'file with the password on its first line: encrypts the new key, or decrypts --key',
     ),
-    'issuance-log': Flag.value('FILE', 'issuance log (default: next to the certificate)', {
+    'issuance-log': Flag.value('FILE', 'issuance log (default next to the certificate)', {
       aliases: ['ledger'],
     }),
     force: Flag.boolean('overwrite existing files'),
@@ -101,7 +101,7 @@ both are new or both are unchanged. The serial number is recorded in the CA's is
       outputs: [
         { by: '--key-out', path: flags['key-out'], holds: 'key' },
         { by: '--out', path: flags.out, holds: 'public' },
-        { by: '--issuance-log', path: files.ledger, holds: 'log' },
+        { by: '--issuance-log', path: files.issuanceLog, holds: 'log' },
       ],
       replace: flags.force,
     })
@@ -114,7 +114,7 @@ both are new or both are unchanged. The serial number is recorded in the CA's is
     const keyPem = flags.key
       ? undefined
       : writePrivateKey(key, flags['key-format'], await readPassword(passwordFile, this.context))
-    const certificate = await this.issue(settings.root, key, files.ledger)
+    const certificate = await this.issue(settings.root, key, files.issuanceLog)
 
     const pem = writePem('CERTIFICATE', certificate.der)
     await this.deliver(keyPem, pem, files, flags.force)
@@ -205,7 +205,7 @@ type InitFlags = FlagsOf<typeof CaInit.flags>
 interface Files {
   readonly certificate?: string
   readonly key?: string
-  readonly ledger?: string
+  readonly issuanceLog?: string
 }
 
 function filesOf({ out, key, 'key-out': keyOut, 'issuance-log': issuanceLog, output }: InitFlags): Files {
@@ -221,6 +221,6 @@ function filesOf({ out, key, 'key-out': keyOut, 'issuance-log': issuanceLog, out
   return {
     ...(out === '-' ? {} : { certificate: out }),
     ...(keyOut === undefined || keyOut === '-' ? {} : { key: keyOut }),
-    ...(issuanceLogFile === undefined ? {} : { ledger: issuanceLogFile }),
+    ...(issuanceLogFile === undefined ? {} : { issuanceLog: issuanceLogFile }),
   }
 }

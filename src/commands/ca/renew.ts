@@ -76,7 +76,7 @@ goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAF
       pem,
       files: {
         ...(out === '-' ? {} : { certificate: out }),
-        ledger: issuanceLog,
+        issuanceLog,
         ...(backup === undefined ? {} : { backup }),
       },
       notices,

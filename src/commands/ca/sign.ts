@@ -216,7 +216,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       usages: [...profile.usages],
       lifetimeSeconds: profile.ttlMs / 1000,
       certificates,
-      files: { ...(out === '-' ? {} : { certificates: out }), ledger: issuanceLog },
+      files: { ...(out === '-' ? {} : { certificates: out }), issuanceLog },
       notices: [...notices],
     }
     return this.show(output, report, () => (out === '-' ? pem : renderSigning(report)), {

@@ -48,9 +48,9 @@ one, either hash works. Without a FILE, kcert reads the CAs of cluster-info. Wit
       apiVersion: 'kcert/v1',
       kind: 'CaPins',
       source,
-      authorities: certificates.map(caFacts),
+      cas: certificates.map(caFacts),
     }
-    const pins = [...new Set(report.authorities.map(({ pin }) => pin))]
+    const pins = [...new Set(report.cas.map(({ pin }) => pin))]
     const { output } = flags
     if (output === 'pin') return this.answer(pins.map((pin) => `${pin}\n`).join(''))
     if (output === 'args')

@@ -32,7 +32,7 @@ What cannot be checked from this machine, such as an API server behind a load ba
     'Verify it on a control-plane node, against the CA file':
       'kcert cluster-info verify --ca /etc/kubernetes/pki/ca.crt',
     'List the failed checks, for a script':
-      'kcert cluster-info verify -o json | jq -r \'.checks[] | select(.outcome == "no") | .detail\'',
+      'kcert cluster-info verify -o json | jq -r \'.checks[] | select(.outcome == "failed") | .detail\'',
   })
 
   static override flags = {
@@ -57,6 +57,6 @@ What cannot be checked from this machine, such as an API server behind a load ba
       verifyClusterInfoOn(cluster, { published, timeoutMs }, context.clock),
     )
     await this.show(flags.output, report, renderVerification)
-    return report.verdict === 'no' ? exitCodes.no : exitCodes.done
+    return report.verdict === 'failed' ? exitCodes.no : exitCodes.done
   }
 }

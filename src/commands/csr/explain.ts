@@ -47,7 +47,7 @@ For a PodCertificateRequest, write podcertificaterequest/NAME.`
   }
 
   static override flags = {
-    namespace: Flag.value('NAMESPACE', "namespace of a PodCertificateRequest (default: the context's)", {
+    namespace: Flag.value('NAMESPACE', "namespace of a PodCertificateRequest (default the context's)", {
       char: 'n',
     }),
     ...Flag.clusterFlags,

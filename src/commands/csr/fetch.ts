@@ -98,7 +98,7 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
       'key-by-path': Flag.boolean('refer to the key file in the kubeconfig instead of embedding the key', {
         dependsOn: ['kubeconfig-out'],
       }),
-      user: Flag.value('NAME', 'name of the user in the kubeconfig (default: the common name)'),
+      user: Flag.value('NAME', 'name of the user in the kubeconfig (default the common name)'),
       namespace: Flag.value('NAME', 'namespace of the context in the kubeconfig', { char: 'n' }),
     }),
     ...Flag.inGroup('MANIFEST', {

@@ -71,7 +71,7 @@ With --dry-run, kcert writes nothing. If the key file does not exist yet, the pr
     'key-type': keyTypeFlag(', or that of --cfssl'),
     'key-format': keyFormatFlag('--cfssl'),
     'password-file': Flag.value('FILE', 'file with the password of --key on its first line'),
-    'request-out': Flag.value('FILE', 'file for the CSR (default: name of --out with .csr)'),
+    'request-out': Flag.value('FILE', 'file for the CSR (default name of --out with .csr)'),
     out: Flag.value('FILE', 'file for the certificate', { required: true }),
     'kubeconfig-out': Flag.value(
       'FILE',

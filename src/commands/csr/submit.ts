@@ -49,7 +49,7 @@ creates it twice.`
     signer: Flag.value('NAME', 'spec.signerName'),
     usage: Flag.repeated(
       'USAGE',
-      'spec.usages, such as "client auth"; separate several with commas (default: what the signer accepts)',
+      'spec.usages, such as "client auth"; separate several with commas (default what the signer accepts)',
     ),
     'expiration-seconds': Flag.number(
       'SECONDS',

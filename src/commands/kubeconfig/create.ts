@@ -54,7 +54,7 @@ file has mode 0600.
 
   static override flags = {
     out: Flag.value('FILE', 'file for the kubeconfig', { required: true }),
-    user: Flag.value('NAME', 'name of the user in the kubeconfig (default: common name of the certificate)'),
+    user: Flag.value('NAME', 'name of the user in the kubeconfig (default common name of the certificate)'),
     'client-certificate': Flag.value('FILE', 'client certificate, with its intermediates (also --cert)', {
       exclusive: ['csr', 'token-file'],
       dependsOn: ['client-key'],

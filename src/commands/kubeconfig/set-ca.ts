@@ -56,7 +56,7 @@ kubeconfig is replaced atomically and keeps its mode and owner. The previous con
     }),
     cluster: Flag.value(
       'NAME',
-      "cluster to change (default: that of the file's current-context, or the only one)",
+      "cluster to change (default that of the file's current-context, or the only one)",
       { exclusive: ['all-clusters'] },
     ),
     'all-clusters': Flag.boolean('change every cluster of the file'),

@@ -63,7 +63,7 @@ certificate and key match, and that the certificate has not expired.
       { aliases: ['key'] },
     ),
     'password-file': Flag.value('FILE', 'file with the password of the key on its first line'),
-    user: Flag.value('NAME', "user to change (default: that of the file's current-context, or the only one)"),
+    user: Flag.value('NAME', "user to change (default that of the file's current-context, or the only one)"),
     ...embeddingFlags,
     'dry-run': Flag.boolean('show the change without writing it'),
     verify: Flag.boolean('connect to the API server of every context and show how it identifies the user'),

@@ -32,7 +32,7 @@ and a token of another cluster.`
     'Check a token by its ID': 'kcert token check abcdef',
     'Check the token that a node was given': 'ssh node-7 cat /root/token | kcert token check --token-file -',
     'List the failed checks, for a script':
-      'kcert token check abcdef -o json | jq -r \'.checks[] | select(.outcome == "no") | .id\'',
+      'kcert token check abcdef -o json | jq -r \'.checks[] | select(.outcome == "failed") | .id\'',
   })
 
   static override args = {
@@ -80,6 +80,6 @@ and a token of another cluster.`
       ),
     )
     await this.show(flags.output, report, renderTokenCheck)
-    return report.verdict === 'no' ? exitCodes.no : exitCodes.done
+    return report.verdict === 'failed' ? exitCodes.no : exitCodes.done
   }
 }

@@ -80,7 +80,7 @@ test('adds the condition to an object that the policy approves, and keeps its ot
 test('skips an object that the policy does not approve, and writes nothing', async () => {
   const api = requestsInMemory()
   api.put(serving('a', { username: 'system:node:node-2' }))
-  expect(await evaluateAndAct(api, 'a')).toMatchObject({ outcome: 'left-alone' })
+  expect(await evaluateAndAct(api, 'a')).toMatchObject({ outcome: 'skipped' })
   expect(api.writes).toEqual([])
 })
 
@@ -153,7 +153,7 @@ test('does not approve an object that another client denies first', async () => 
     api.put({ ...api.peek('a')!, status: { conditions: [{ type: 'Denied', status: 'True' }] } })
   }
   expect(await evaluateAndAct(api, 'a')).toMatchObject({
-    outcome: 'left-alone',
+    outcome: 'skipped',
     reason: 'already denied',
   })
   expect(conditions(api).map(({ type }) => type)).toEqual(['Denied'])
@@ -284,7 +284,7 @@ test('writes nothing in a dry run, and reports what would happen', async () => {
   const deny = await evaluateByHand('deny', facts, false)(object)
   expect(foreseen({ object, evaluation: deny }, 'deny').outcome).toBe('would-deny')
   const foreignNode = serving('a', { username: 'system:node:node-2' })
-  expect(foreseen({ object, evaluation: await policy()(foreignNode) }, 'approve').outcome).toBe('left-alone')
+  expect(foreseen({ object, evaluation: await policy()(foreignNode) }, 'approve').outcome).toBe('skipped')
   expect(api.writes).toEqual([])
 })
 
@@ -295,7 +295,7 @@ test('writes the condition Denied, and skips an approved object', async () => {
   const deny = optionsFor(evaluateByHand('deny', facts, false), 'deny')
   expect(await evaluateAndAct(api, 'a', deny)).toMatchObject({ outcome: 'denied' })
   expect(await evaluateAndAct(api, 'a', deny)).toMatchObject({ outcome: 'already' })
-  expect(await evaluateAndAct(api, 'b', deny)).toMatchObject({ outcome: 'left-alone' })
+  expect(await evaluateAndAct(api, 'b', deny)).toMatchObject({ outcome: 'skipped' })
   expect(conditions(api).map(({ type }) => type)).toEqual(['Denied'])
 })
 
@@ -317,7 +317,7 @@ test('reports why it does not act, and reports an incomplete evaluation as a fai
     outcome: 'already',
     reason: 'already approved',
   })
-  expect(unacted({ course: 'act', reason: 'r', verdict })).toEqual({ outcome: 'left-alone', reason: 'r' })
+  expect(unacted({ course: 'act', reason: 'r', verdict })).toEqual({ outcome: 'skipped', reason: 'r' })
   expect(unacted({ course: 'incomplete', reason: 'timeout', verdict })).toMatchObject({
     outcome: 'failed',
     reason: 'timeout',

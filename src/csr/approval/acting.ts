@@ -121,7 +121,7 @@ export function unacted({ course, reason }: Evaluation): Pick<Acted, 'outcome' |
     const error = new KcertError('KCERT_UNREACHABLE', reason, { fix: 'run it again' })
     return { outcome: 'failed', reason, error }
   }
-  return { outcome: course === 'act' ? 'left-alone' : course, reason }
+  return { outcome: course === 'act' ? 'skipped' : course, reason }
 }
 
 const passing: ReadonlySet<string> = new Set([

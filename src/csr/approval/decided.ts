@@ -16,7 +16,7 @@ export function decisionReport(
   const requests = acted.map(decidedOf)
   const counts: Record<string, number> = {}
   for (const { outcome } of requests) counts[outcome] = (counts[outcome] ?? 0) + 1
-  return { apiVersion: 'kcert/v1', kind: 'RequestDecisions', act, by, dryRun, counts, requests }
+  return { apiVersion: 'kcert/v1', kind: 'RequestDecisions', action: act, by, dryRun, counts, requests }
 }
 
 function decidedOf({ name, outcome, reason, object, evaluation, error }: Acted): Decided {

@@ -156,7 +156,7 @@ test('by policy, reports a failed lookup as incomplete, and skips a request whos
     course: 'incomplete',
   })
   expect(await evaluateByPolicy('approve', builtinPolicies, noFacts)(given)).toMatchObject({
-    course: 'left-alone',
+    course: 'skipped',
   })
 })
 
@@ -173,13 +173,13 @@ rules:
   const approve = evaluateByPolicy('approve', policies, facts)
   const deny = evaluateByPolicy('deny', policies, facts)
   expect(await approve(ci)).toMatchObject({
-    course: 'left-alone',
+    course: 'skipped',
     reason: expect.stringMatching('no-ci denies'),
   })
   expect(await approve(node)).toMatchObject({ course: 'act' })
   expect(await deny(ci)).toMatchObject({ course: 'act' })
   expect(await deny(node)).toMatchObject({
-    course: 'left-alone',
+    course: 'skipped',
     reason: 'policy kubelet-serving approves it',
   })
   const stranger = object(servingDescription(), { groups: [] })
@@ -195,8 +195,8 @@ test('does not act on an object that is already approved, denied or failed', asy
   const evaluate = evaluateByHand('approve', facts, true)
   expect(await evaluate(given('Approved'))).toMatchObject({ course: 'already' })
   // The findings no longer matter.
-  expect(await evaluate(given('Denied'))).toMatchObject({ course: 'left-alone', verdict: { findings: [] } })
-  expect(await evaluate(given('Failed'))).toMatchObject({ course: 'left-alone' })
+  expect(await evaluate(given('Denied'))).toMatchObject({ course: 'skipped', verdict: { findings: [] } })
+  expect(await evaluate(given('Failed'))).toMatchObject({ course: 'skipped' })
 })
 
 test('skips an object that is being deleted, and treats an issued one as approved', async () => {
@@ -204,12 +204,12 @@ test('skips an object that is being deleted, and treats an issued one as approve
   const given = object(servingDescription())
   const deleted = { ...given, metadata: { ...given.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }
   expect(await evaluate(deleted)).toMatchObject({
-    course: 'left-alone',
+    course: 'skipped',
     reason: 'the object is being deleted',
   })
   const issued = { ...given, status: { certificate: 'YQ==' } }
   expect(await evaluate(issued)).toMatchObject({ course: 'already', reason: 'already approved' })
-  expect(await evaluateByHand('deny', facts, true)(issued)).toMatchObject({ course: 'left-alone' })
+  expect(await evaluateByHand('deny', facts, true)(issued)).toMatchObject({ course: 'skipped' })
 })
 
 test('by name, reports the duty of each finding when no policy applies to the request', async () => {

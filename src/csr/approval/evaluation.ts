@@ -18,10 +18,10 @@ export type Act = 'approve' | 'deny'
 /** What to do with an object in its current state. */
 export interface Evaluation {
   /**
-   * act: do it. already: nothing to do. left-alone: skipped, because no policy decides it or it is already decided otherwise.
+   * act: do it. already: nothing to do. skipped: no policy decides it or it is already decided otherwise.
    * refused: approving it by name would be dangerous. incomplete: a required lookup failed.
    */
-  readonly course: 'act' | 'already' | 'left-alone' | 'refused' | 'incomplete'
+  readonly course: 'act' | 'already' | 'skipped' | 'refused' | 'incomplete'
   /** One fragment for the user. */
   readonly reason: string
   readonly verdict: Verdict
@@ -39,7 +39,7 @@ export function evaluateByPolicy(act: Act, policies: readonly Policy[], facts: A
     const { decision, reason } = verdict
     if (verdict.isIncomplete) return { course: 'incomplete', reason, verdict }
     if (decision === act) return { course: 'act', reason, verdict }
-    return { course: 'left-alone', reason: unlike(verdict), verdict }
+    return { course: 'skipped', reason: unlike(verdict), verdict }
   }
 }
 
@@ -126,7 +126,7 @@ function reservedIdentity({ request: { subject } }: Candidate): Finding {
 
 /** Returns the evaluation of an object that is already decided; undefined for a pending one. */
 function settledAs(object: SigningRequest, act: Act): Omit<Evaluation, 'verdict'> | undefined {
-  const leftAlone = (reason: string) => ({ course: 'left-alone', reason }) as const
+  const leftAlone = (reason: string) => ({ course: 'skipped', reason }) as const
   if (object.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
   if (hasCondition(object, 'Denied'))
     return act === 'deny' ? { course: 'already', reason: 'already denied' } : leftAlone('already denied')

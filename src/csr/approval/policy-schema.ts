@@ -47,7 +47,7 @@ const maxNames = v.optional(
     v.integer('is not a whole number'),
     v.minValue(1, 'must be at least 1'),
     v.description(
-      'maximum number of DNS names, IP addresses, email addresses and URIs together (default: no limit)',
+      'maximum number of DNS names, IP addresses, email addresses and URIs together (default no limit)',
     ),
   ),
 )
@@ -55,7 +55,7 @@ const name = v.optional(described(text, 'shown in decisions and in the condition
 const onViolation = v.optional(
   described(
     v.picklist(['ignore', 'deny']),
-    'what to do with a request that breaks a rule (default: ignore, which skips it)',
+    'what to do with a request that breaks a rule (default ignore, which skips it)',
   ),
 )
 const maxExpirationSeconds = v.optional(described(seconds, 'the longest lifetime that a request may have'))
@@ -65,10 +65,7 @@ export const kubeletClientSchema = v.strictObject({
   name,
   onViolation,
   newNodesOnly: v.optional(
-    described(
-      v.boolean(),
-      'approve a first certificate only if no Node of that name exists (default: false)',
-    ),
+    described(v.boolean(), 'approve a first certificate only if no Node of that name exists (default false)'),
   ),
 })
 
@@ -79,12 +76,12 @@ export const kubeletServingSchema = v.strictObject({
   names: v.optional(
     described(
       v.picklist(['node', 'served', 'node-or-served']),
-      "what the names are compared with: the Node's addresses, the certificate that the kubelet serves now, or either (default: node-or-served)",
+      "what the names are compared with: the Node's addresses, the certificate that the kubelet serves now, or either (default node-or-served)",
     ),
   ),
   dnsSuffixes: list(
     dnsSuffix,
-    "DNS names must end in one of these, or be the Node's name (default: the Node's name, alone or with a suffix of two labels or more)",
+    "DNS names must end in one of these, or be the Node's name (default the Node's name, alone or with a suffix of two labels or more)",
   ),
   cidrs: list(cidr, 'IP addresses must be in one of these'),
   sharedAddresses: list(
@@ -126,7 +123,7 @@ export const approveSchema = described(
     wildcards: v.optional(
       described(
         v.boolean(),
-        'let commonNames and dnsNames match names that are wildcards themselves (default: false)',
+        'let commonNames and dnsNames match names that are wildcards themselves (default false)',
       ),
     ),
     maxNames,
@@ -140,7 +137,7 @@ export const denySchema = described(
 )
 
 export const clusterSchema = v.strictObject({
-  domain: v.optional(described(dnsSuffix, "DNS domain of the cluster's Services (default: cluster.local)")),
+  domain: v.optional(described(dnsSuffix, "DNS domain of the cluster's Services (default cluster.local)")),
   apiServers: list(
     text,
     'names and addresses of API servers and load balancers, which no kubelet may request',

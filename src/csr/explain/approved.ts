@@ -81,7 +81,7 @@ export const approvedCauses: readonly CauseRow[] = [
   },
   {
     id: 'signer-absent',
-    holds: approved(({ signedBy, signers }) => signedBy === 'another' && signers?.length === 0),
+    holds: approved(({ signedBy, signers }) => signedBy === 'other-signer' && signers?.length === 0),
     detail: ({ object }) =>
       `no program has the RBAC right to sign for ${quoted(object.signerName)}: its signer is not installed, or runs as cluster admin`,
     fix: 'install the signer, or sign the request with your own CA',
@@ -89,7 +89,7 @@ export const approvedCauses: readonly CauseRow[] = [
   },
   {
     id: 'signer-has-not-signed',
-    holds: approved(({ signedBy, signers }) => signedBy === 'another' && signers?.length !== 0),
+    holds: approved(({ signedBy, signers }) => signedBy === 'other-signer' && signers?.length !== 0),
     detail: ({ object, signers }) =>
       `the signer for ${quoted(object.signerName)} has not signed it${signersText(signers)}; kube-controller-manager signs only for kubernetes.io`,
     fix: 'read the logs of that signer, or sign the request with your own CA',

@@ -125,7 +125,7 @@ export const pendingCauses: readonly CauseRow[] = [
   },
   {
     id: 'no-approver-for-signer',
-    holds: pending(({ signedBy }) => signedBy === 'another'),
+    holds: pending(({ signedBy }) => signedBy === 'other-signer'),
     detail: ({ object, approvers }) =>
       `Kubernetes approves nothing for ${quoted(object.signerName)}: its own approver or a person must${helpers(approvers)}`,
     fix: 'check what it requests, then approve or deny it',

@@ -74,7 +74,7 @@ export const settledCauses: readonly CauseRow[] = [
   },
   {
     id: 'no-such-signer',
-    holds: (situation) => situation.signedBy === 'nobody' && isOpen(situation),
+    holds: (situation) => situation.signedBy === 'no-signer' && isOpen(situation),
     detail: ({ object }) =>
       `Kubernetes has no signer ${quoted(object.signerName)}: the request waits forever, even if it is approved`,
     fix: 'submit the request again for an existing signer: kubernetes.io/kube-apiserver-client, kubernetes.io/kube-apiserver-client-kubelet, kubernetes.io/kubelet-serving, or a signer in your own domain',

@@ -53,10 +53,10 @@ export async function readSituation(
     isKubelets && own.request !== undefined
       ? ask('whether RBAC lets the requester have a kubelet certificate', () => knownAccess(own, facts))
       : undefined,
-    isPending && signedBy !== 'nobody' && object.signerName !== kubeletClient
+    isPending && signedBy !== 'no-signer' && object.signerName !== kubeletClient
       ? ask('who may approve', () => facts.findHolders('approve', object.signerName))
       : undefined,
-    isWaiting && signedBy === 'another'
+    isWaiting && signedBy === 'other-signer'
       ? ask('who may sign', () => facts.findHolders('sign', object.signerName))
       : undefined,
   ])
@@ -85,11 +85,11 @@ function ownSituation(object: SigningRequest, decidedBy: string | undefined, now
   const approval = object.conditions.find(({ type }) => type === 'Approved')?.lastUpdateTime
   const since = Date.parse((state === 'approved' ? approval : undefined) ?? object.creationTimestamp ?? '')
   const isKnown = findSigner(signerName) !== undefined
-  const signedBy: 'kubernetes' | 'nobody' | 'another' = isKnown
+  const signedBy: 'kubernetes' | 'no-signer' | 'other-signer' = isKnown
     ? 'kubernetes'
     : isKubernetesDomain(signerName)
-      ? 'nobody'
-      : 'another'
+      ? 'no-signer'
+      : 'other-signer'
   return {
     ...{ object, request, fault, state, now },
     /** Since its creation, or since its approval. */

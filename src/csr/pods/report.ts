@@ -6,7 +6,7 @@ import { clusterRequestSchema } from '../request-report.ts'
 // The JSON contracts of `kcert csr list --pods` and of `kcert csr explain` for a PodCertificateRequest. docs/schemas/ is
 // generated from these; the program itself imports only their types.
 
-const { name, uid, creationTimestamp, ageSeconds, conditions, signerName, collected } =
+const { name, uid, creationTimestamp, ageSeconds, conditions, signerName, garbageCollection } =
   clusterRequestSchema.entries
 
 export const podRequestStateSchema = v.picklist(['pending', 'failed', 'denied', 'issued'])
@@ -27,7 +27,7 @@ const podRequestSchema = v.object({
   notAfter: v.optional(described(time, 'of the issued certificate')),
   beginRefreshAt: v.optional(text('when the kubelet starts to request the next certificate')),
   fault: v.optional(text('why the issued certificate cannot be read')),
-  collected,
+  garbageCollection,
 })
 
 export const podRequestListSchema = v.object({

@@ -46,7 +46,7 @@ export function podRequest({ metadata, spec, status = {} }: PodCertificateReques
     name,
     ...given({ uid, creationTimestamp, ageSeconds }),
     ...(ageSeconds !== undefined && {
-      collected: {
+      garbageCollection: {
         after: rfc3339(new Date(Date.parse(creationTimestamp ?? '') + keptMs)),
         reason: '15 minutes after its creation',
       },

@@ -67,7 +67,7 @@ export const names = `
 - clock-ahead
 
 // A certificate that is not for the name or address that the client used.
-# certificate-of-another-node: a control plane has the certificate of another node[: its SANs lack {wantedName}]
+# certificate-of-another-node: a control plane has the certificate of another node[: its SANs lack {serverName}]
 > is invalid: x509: certificate is valid for | failed to write or validate certificate
 > does not match any of DNSNames
 - copied-from-another-node: /etc/kubernetes/pki was copied whole: only ca, etcd/ca, front-proxy-ca and sa may be copied; every control plane creates the others for its own names. Or an etcd member connects from an address that is not in its certificate (NAT between the control planes, another network card)

@@ -80,8 +80,8 @@ function list(values: readonly string[]): string {
 }
 
 function issuerText(certificate: CertificateReport): string | undefined {
-  const { issuerFound, issuerUnsought, issuerUnchecked, fingerprintSha256 } = certificate
-  if (issuerUnsought)
+  const { issuerFound, issuerNotSearched, issuerUnchecked, fingerprintSha256 } = certificate
+  if (issuerNotSearched)
     return 'not searched: thousands of these certificates have no issuer in the inputs; inspect fewer at once'
   if (issuerUnchecked)
     return `unknown: the OpenSSL of this Node.js does not support ${certificate.signatureAlgorithm}`
