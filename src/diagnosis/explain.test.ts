@@ -552,7 +552,7 @@ describe('puts names, hosts and times of the text into the commands', () => {
     const text = [1, 2, 3, 2, 1].map((n) => line(`192.0.2.${n}`)).join('')
     const { errors } = explain(text)
     expect(errors).toHaveLength(1)
-    expect(errors[0]).toMatchObject({ times: 5, line: 1 })
+    expect(errors[0]).toMatchObject({ count: 5, line: 1 })
     expect(errors[0]?.found.endpoints).toEqual(['192.0.2.1:10250', '192.0.2.2:10250', '192.0.2.3:10250'])
   })
 

@@ -50,11 +50,11 @@ test('reads certificates and settings from a worker, and the signing duration fr
   const report = await forecast(worker(), cp1)
   const [first, second] = report.nodes
   expect(report.controllerManagers).toEqual([
-    { node: 'cp1', place: manager, clusterSigningDuration: '720h0m0s' },
+    { node: 'cp1', location: manager, clusterSigningDuration: '720h0m0s' },
   ])
   expect(second).toMatchObject({ name: 'w1', rotateCertificates: true, serverTlsBootstrap: true })
   expect(second!.certificates[0]).toMatchObject({
-    ...{ usage: 'client', source: 'file', place: current, subject: 'CN=system:node:w1,O=system:nodes' },
+    ...{ usage: 'client', source: 'file', location: current, subject: 'CN=system:node:w1,O=system:nodes' },
     ...{ state: 'waiting', renewal: { isEstimate: false } },
   })
   expect(first).toMatchObject({ name: 'cp1', serverTlsBootstrap: false })
@@ -87,7 +87,7 @@ test('uses the certificate in the kubeconfig until the store contains one', asyn
     `apiVersion: v1\nkind: Config\nusers:\n- name: w1\n  user: {client-certificate-data: ${pem.toString('base64')}}\n`,
   )
   const report = await forecast(node)
-  expect(report.nodes[0]!.certificates[0]).toMatchObject({ usage: 'client', place: kubeletConf })
+  expect(report.nodes[0]!.certificates[0]).toMatchObject({ usage: 'client', location: kubeletConf })
 })
 
 test('names a kubeconfig that client-go rejects, and ignores its certificate', async () => {
@@ -131,6 +131,6 @@ test('reads the duration from the running process when no manifest contains it',
   const node = worker()
   runs(node, 'kube-controller-manager', '--cluster-signing-duration', '24h')
   expect((await forecast(node)).controllerManagers).toEqual([
-    { node: 'w1', place: 'process 7', clusterSigningDuration: '24h0m0s' },
+    { node: 'w1', location: 'process 7', clusterSigningDuration: '24h0m0s' },
   ])
 })

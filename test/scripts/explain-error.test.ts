@@ -35,7 +35,7 @@ test('accepts a file, a text in one or more arguments, and a pipe without "-"', 
   expect(violations('ErrorExplanation', document)).toEqual([])
   expect(document).toMatchObject({
     source: 'error.log',
-    errors: [{ id: 'alert-internal-error', line: 1, times: 1 }],
+    errors: [{ id: 'alert-internal-error', line: 1, count: 1 }],
   })
   const asWords = kcert(['explain-error', 'remote', 'error:', 'tls:', 'internal', 'error', '-o', 'json'], {
     cwd: at,
