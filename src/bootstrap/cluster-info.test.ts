@@ -69,7 +69,7 @@ test('the signature is the HMAC that OpenSSL computes over header and payload', 
 
 test.each<[string, () => Record<string, string>, string]>([
   ['without a kubeconfig', () => ({}), 'no-kubeconfig'],
-  ['with text that is no kubeconfig', () => ({ kubeconfig: '- a' }), 'kubeconfig-malformed'],
+  ['with text that is not a kubeconfig', () => ({ kubeconfig: '- a' }), 'kubeconfig-malformed'],
   [
     'with a CA by path',
     () => ({ kubeconfig: kubeconfig('certificate-authority: /pki/ca.crt') }),

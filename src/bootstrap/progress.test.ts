@@ -88,7 +88,7 @@ test.each<[string, Partial<ProgressFacts>, number, string, string]>([
   ['no request', {}, 7, 'request', 'journalctl -u kubelet'],
   ['no approval yet', { requests: [request('pending')] }, 8, 'approval', 'kcert csr explain node-csr-1'],
   [
-    'nobody who approves',
+    'no approver',
     { requests: [request('pending')], rights: { ...expected.rights, isAutoApproved: false } },
     8,
     'approval',
@@ -97,7 +97,7 @@ test.each<[string, Partial<ProgressFacts>, number, string, string]>([
   ['a denial', { requests: [request('denied', 'no')] }, 8, 'approval', 'kubectl delete csr node-csr-1'],
   ['no signature', { requests: [request('approved')] }, 9, 'signature', 'kcert csr explain node-csr-1'],
   ['a failed one', { requests: [request('failed', 'rule')] }, 9, 'signature', 'kcert csr explain'],
-  ['a certificate that nobody fetches', { requests: [request('issued')] }, 11, 'fetched', 'journalctl'],
+  ['a certificate that is not fetched', { requests: [request('issued')] }, 11, 'fetched', 'journalctl'],
 ])('stops at %s, and names the next command', (_, changes, number, id, next) => {
   const stop = stopOf(changes)
   expect([stop.verdict, stop.number, stop.stoppedAt]).toEqual(['stopped', number, id])

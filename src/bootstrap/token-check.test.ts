@@ -40,7 +40,7 @@ test.each<[string, Partial<TokenFindings>, string[]]>([
   ['a stale signature', { signature: 'stale' }, ['signature']],
   ['a missing signature', { signature: 'missing' }, ['signature']],
   ['no cluster-info', { signature: 'no-cluster-info' }, ['signature']],
-  ['an API server that knows no tokens', { recognition: { as: 'unknown-to-it' } }, ['known']],
+  ['a token unknown to the API server', { recognition: { as: 'unknown-to-it' } }, ['known']],
 ])('%s does not', (_, changes, ids) => {
   expect(evaluated(changes)).toEqual(['failed', ...ids])
 })

@@ -69,7 +69,11 @@ test.each<[string, SecretObject, string[]]>([
   ],
   ['an id in capitals', secret({ 'token-id': 'ABCDEF' }), ['token-id', 'name']],
   ['a short secret half', secret({ 'token-secret': 'short' }), ['token-secret']],
-  ['a group of somebody else', secret({ 'auth-extra-groups': 'system:masters' }), ['auth-extra-groups']],
+  [
+    'a group without the prefix of bootstrap groups',
+    secret({ 'auth-extra-groups': 'system:masters' }),
+    ['auth-extra-groups'],
+  ],
 ])('reports %s', (_, object, faults) => {
   expect(faultsOf(object)).toEqual(faults)
 })

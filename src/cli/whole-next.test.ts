@@ -69,7 +69,7 @@ describe('advice of flags alone becomes the complete command line', () => {
     expect(nextOf(['--cn', 'x', '--', '-a'], '--yes')).toBe('kcert csr create --cn x --yes -- -a')
   })
 
-  test('without the rest when a flag stands where a value is expected', () => {
+  test('without the rest when a flag is in the place of a value', () => {
     expect(nextOf(['--cn', '--out=a'], '--yes')).toBe('kcert csr create --yes')
   })
 

@@ -92,7 +92,7 @@ test('restarts a list that expires on each page three times, with pauses', async
 
 test.each([
   ['no items', {}, 'an object that is not a list'],
-  ['items that are no list', { items: { canary: 1 } }, 'an object that is not a list'],
+  ['items that are not a list', { items: { canary: 1 } }, 'an object that is not a list'],
   ['null among the items', { items: [null] }, 'an item that is not an object'],
   ['text among the items', { items: ['canary'] }, 'an item that is not an object'],
   ['an item without metadata', { items: [{ data: 'canary' }] }, 'an object without metadata.name'],

@@ -57,7 +57,7 @@ describe('a file', () => {
   })
 
   test.each([
-    ['PEM, as it stands in a kubeconfig', base64(certificatePem(leaf))],
+    ['PEM, as in a kubeconfig', base64(certificatePem(leaf))],
     ['DER over several lines', base64(leaf).replace(/(.{76})/g, '$1\n')],
   ])('is read if it contains base64 of %s', async (_name, text) => {
     const { report } = await inspect(now, [{ name: '-', bytes: Buffer.from(text) }])

@@ -237,7 +237,7 @@ describe('a missing file', () => {
     },
   )
 
-  test('is a warning if only people need it: admin.conf', async () => {
+  test('is a warning for a file that only administrators use: admin.conf', async () => {
     expect(await missing('/etc/kubernetes/admin.conf')).toMatchObject({ severity: 'warning' })
   })
 

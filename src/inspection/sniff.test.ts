@@ -10,7 +10,7 @@ describe('shapeOf', () => {
     ['PEM', pem, 'pem'],
     ['PEM behind text', `subject=CN = x\n${pem}`, 'pem'],
     ['PEM behind text with colons', `Bag Attributes\n    friendlyName: x\nkey: value\n${pem}`, 'pem'],
-    ['PEM behind spaces, which nobody reads', `  ${pem}`, 'pem'],
+    ['indented PEM, which no parser reads', `  ${pem}`, 'pem'],
     [
       'a ConfigMap with PEM in it',
       `kind: ConfigMap\ndata:\n  ca.crt: |\n${pem.replace(/^/gm, '    ')}`,

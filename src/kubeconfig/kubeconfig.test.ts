@@ -84,7 +84,7 @@ contexts:
     expect(JSON.stringify(config.users)).not.toContain('hidden')
   })
 
-  test("prefers data to a file, as client-go's message says when it rejects both", async () => {
+  test("prefers data to a file, as client-go's error message explains", async () => {
     const config = await read(
       'clusters:\n- name: k\n  cluster: {server: s, certificate-authority: x, certificate-authority-data: QQ==}\n',
     )

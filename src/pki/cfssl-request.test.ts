@@ -118,7 +118,7 @@ test.each([
 })
 
 test.each(['', '[]', '"x"', '{', '{}{}', `${'['.repeat(100_000)}`, '\0\0\0'])(
-  '%j is no request',
+  '%j is not a request',
   async (text) => {
     await expect(readCfsslRequest(text)).rejects.toThrow('the cfssl request is not a JSON object')
   },

@@ -59,10 +59,10 @@ describe('recogniseTrees', () => {
   })
 
   test.each([
-    ['a ca.crt of anybody', ['/home/jane/ca.crt', '/home/jane/ca.key']],
-    ['a server certificate of anybody', ['/srv/apiserver.crt', '/srv/apiserver.key']],
-    ['an admin.conf of anybody', ['/home/jane/admin.conf']],
-    ['an etcd folder of anybody', ['/srv/etcd/server.crt', '/srv/etcd/ca.crt']],
+    ['a ca.crt in a home directory', ['/home/jane/ca.crt', '/home/jane/ca.key']],
+    ['a server certificate outside kubeadm folders', ['/srv/apiserver.crt', '/srv/apiserver.key']],
+    ['an admin.conf in a home directory', ['/home/jane/admin.conf']],
+    ['an etcd folder outside kubeadm folders', ['/srv/etcd/server.crt', '/srv/etcd/ca.crt']],
   ])('does not recognize %s as kubeadm’s', (_name, paths) => {
     const trees = recogniseTrees(found(paths, '/'))
     expect(paths.map((path) => trees.locationOf(path))).toEqual(paths.map(() => undefined))
@@ -71,7 +71,7 @@ describe('recogniseTrees', () => {
 
   test.each([
     [
-      'a cluster made by hand',
+      'a cluster installed without kubeadm',
       [
         '/etc/kubernetes/pki/ca.pem',
         '/etc/kubernetes/pki/apiserver.pem',

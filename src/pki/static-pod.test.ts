@@ -113,7 +113,7 @@ describe("kubeadm's own manifests", () => {
   })
 
   test.each(Object.keys(manifests))(
-    '%s: what is added and taken out again leaves every octet',
+    '%s: adding flags and removing them restores every byte',
     async (name) => {
       const text = manifests[name]!
       const there = await editStaticPod(text, name, {

@@ -86,9 +86,9 @@ test('lists the results for CAs and names without problems if no client verifies
 const cnNote = 'an API server with --enable-kubelet-cert-cn-validation will refuse it'
 
 test.each([
-  ['asked of the cluster', { commonName: 'system:node:w1', organization: ['system:nodes'] }, []],
-  ['signed by itself', { commonName: 'w1@1795298400' }, [cnNote]],
-  ['of a file, or of something else', { commonName: 'printer' }, ['which is not one that a kubelet', cnNote]],
+  ['requested from the cluster', { commonName: 'system:node:w1', organization: ['system:nodes'] }, []],
+  ['self-signed', { commonName: 'w1@1795298400' }, [cnNote]],
+  ['from a file or another program', { commonName: 'printer' }, ['which is not one that a kubelet', cnNote]],
   ['of another node', { commonName: 'system:node:w2' }, ["which belongs to another node's kubelet"]],
   ['without a common name', { organization: ['Example'] }, ['certificate for O=Example, which', cnNote]],
 ])('identifies the owner of a kubelet’s served certificate: %s', (_, subject, expected) => {

@@ -49,7 +49,7 @@ describe('strict DER', () => {
 
   test.each([
     ['01', [0x01, 0x01, 0x01]],
-    ['of two octets', [0x01, 0x02, 0x00, 0x00]],
+    ['of two bytes', [0x01, 0x02, 0x00, 0x00]],
     ['of none', [0x01, 0x00]],
   ])('rejects BOOLEAN %s', (_, bytes) => {
     expect(refusal(bytes, (r) => r.boolean('critical'))).toBe(

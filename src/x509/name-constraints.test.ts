@@ -24,9 +24,9 @@ function evaluate(constraints: Constraints, names: AltNamesDescription): string 
 
 describe('names under the constraints of a CA', () => {
   test.for<[rule: string, constraints: Constraints, names: AltNamesDescription, verdict: string]>([
-    ['a domain holds itself', { permitted: { dns: ['example.com'] } }, { dns: ['EXAMPLE.com'] }, 'allowed'],
+    ['a domain matches itself', { permitted: { dns: ['example.com'] } }, { dns: ['EXAMPLE.com'] }, 'allowed'],
     [
-      'a domain holds all below',
+      'a domain matches its subdomains',
       { permitted: { dns: ['example.com'] } },
       { dns: ['a.b.example.com'] },
       'allowed',
@@ -49,7 +49,7 @@ describe('names under the constraints of a CA', () => {
       { dns: ['a.example.com', 'b.a-example.com'] },
       'allowed',
     ],
-    ['the empty domain holds all', { excluded: { dns: [''] } }, { dns: ['a'] }, 'a excluded by '],
+    ['the empty domain matches every name', { excluded: { dns: [''] } }, { dns: ['a'] }, 'a excluded by '],
     [
       'a star is excluded if one of its hosts is',
       { excluded: { dns: ['a.example.com'] } },

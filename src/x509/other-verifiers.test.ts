@@ -165,7 +165,7 @@ describe('when Go accepts', () => {
       },
     ],
     [
-      'a leaf whose key identifier asks for another CA is not tried further',
+      'a leaf whose authority key identifier names another CA is not tried further',
       'openssl 20, node 20, python 20',
       () => {
         const ca = strictCa('ca')
@@ -191,7 +191,7 @@ describe('when Go accepts', () => {
 describe('when Go rejects', () => {
   test.for<[rule: string, accepting: string[], pki: () => Pki, asked?: Partial<ChainQuestion>]>([
     [
-      'a common name alone is still taken by those who look at it',
+      'a common name without SANs is still accepted by verifiers that read it',
       ['openssl', 'node', 'python'],
       () => {
         const ca = strictCa('ca')

@@ -43,7 +43,7 @@ const root: Link = {}
 
 describe('policies of a chain', () => {
   test.for<[rule: string, chain: readonly Link[], isAllowed: boolean]>([
-    ["are nobody's concern unless a CA demands one", [{}, {}, root], true],
+    ['are ignored unless a CA requires one', [{}, {}, root], true],
     [
       'are valid when every certificate has the same one',
       [{ policies: [gold] }, { policies: [gold], extensions: [demandsPolicy(0)] }, root],

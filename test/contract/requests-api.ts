@@ -97,12 +97,12 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
       })
 
       test.each([
-        ['a usage that nobody knows', { usages: ['world domination'] }],
+        ['an unknown usage', { usages: ['world domination'] }],
         ['no usages', { usages: [] }],
         ['a usage twice', { usages: ['client auth', 'client auth'] }],
         ['a signer without a path', { signerName: 'example.com' }],
         ['a lifetime below ten minutes', { expirationSeconds: 599 }],
-        ['what is no request', { request: Buffer.from('nothing').toString('base64') }],
+        ['data that is not a request', { request: Buffer.from('nothing').toString('base64') }],
       ])('refuses %s', async (_, fields) => {
         expect(await codeOf(create(fields))).toBe('KCERT_API_INVALID')
       })

@@ -18,10 +18,10 @@ const away = nodeThat(() => {
 
 test.each([
   ['a label', labelled, idle, 'control-plane'],
-  ['a label, though nobody can look', labelled, away, 'control-plane'],
+  ['a label on an unreachable node', labelled, away, 'control-plane'],
   ['no label, and an API server that runs', bare, running, 'control-plane'],
   ['no label, and none', bare, idle, 'worker'],
-  ['no label, and nobody can look', bare, away, 'worker'],
+  ['no label on an unreachable node', bare, away, 'worker'],
 ])('%s', async (_, object, node, role) => {
   expect(await roleOf(object, node)).toBe(role)
 })

@@ -221,10 +221,14 @@ test.for<[string, Partial<Parameters<typeof allObservedWith>[0]>, string | undef
     { processes: [{ ...first, settings: ['KUBE_FEATURE_ClientsAllowCARotation=false'] }] },
     'ClientsAllowCARotation is turned off',
   ],
-  ['whose processes are not seen', {}, unread],
+  ['without visible processes', {}, unread],
   ['whose program could not be searched', { processes: [(({ build: _, ...rest }) => rest)(first)] }, unread],
   ['whose settings could not be read', { processes: [(({ settings: _, ...rest }) => rest)(first)] }, unread],
-  ['of which another container is seen', { processes: [{ ...first, container: 'cd'.repeat(32) }] }, unread],
+  [
+    'with a visible process of another container',
+    { processes: [{ ...first, container: 'cd'.repeat(32) }] },
+    unread,
+  ],
   [
     'with a lasting process of another program',
     { processes: [first, { ...first, isFirst: false, ageMs: 60_000, build: [] }] },
@@ -236,7 +240,7 @@ test.for<[string, Partial<Parameters<typeof allObservedWith>[0]>, string | undef
     undefined,
   ],
   [
-    'of which only what it has just started is seen',
+    'with only a process that just started',
     { processes: [{ ...first, isFirst: false, ageMs: 59_999 }] },
     unread,
   ],

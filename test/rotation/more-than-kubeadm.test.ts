@@ -64,7 +64,7 @@ test.for([
   { flag: 'root-ca-file', path: `${pki}/root.crt` },
   { flag: 'cluster-signing-cert-file', path: `${pki}/signing.crt` },
   { flag: 'cluster-signing-key-file', path: `${pki}/signing.key` },
-] as const)('--$flag of its own is refused before anything is done', async ({ flag, path }) => {
+] as const)('--$flag with another file is refused before any change', async ({ flag, path }) => {
   const scene = new Scene(small)
   const { cluster } = scene
   const definition = cluster.definitionPath('kube-controller-manager')

@@ -154,7 +154,7 @@ describe('a key in use', () => {
 
   test.each<[string, InUse['files']]>([
     ['was read', new Map()],
-    ['holds a certificate', cluster({}, { '/pki/ca.crt': { kind: 'other' } }).files],
+    ['contains a certificate', cluster({}, { '/pki/ca.crt': { kind: 'other' } }).files],
     ['names a certificate that was read', cluster({}, { '/pki/ca.crt': certificates('unread') }).files],
   ])('cannot be excluded when no CA file %s', (_, files) => {
     expect(thrown(() => checkNotInUse({ ...cluster({}, {}), files }, [old]))).toMatchObject({

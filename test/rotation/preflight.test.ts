@@ -438,7 +438,7 @@ describe('the key of the CA', () => {
   test.each<[string, string, FileHolds]>([
     ['on a worker', 'w1', { kind: 'key', spki: 'old-key' }],
     ['of another CA', 'cp1', { kind: 'key', spki: 'new-key' }],
-    ['in a file that holds a pair', 'cp1', { kind: 'pair', certificates: [], spki: 'old-key' }],
+    ['in a file with a certificate and its key', 'cp1', { kind: 'pair', certificates: [], spki: 'old-key' }],
   ])('%s does not count', (_, on, holds) => {
     const components = [...accepted.components, component('w1', 'kube-proxy', {})]
     expect(what({ components, files: keyOn(on, holds) })).toEqual([missing('cluster')])

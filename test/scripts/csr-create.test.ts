@@ -146,7 +146,7 @@ describe("cfssl's JSON", () => {
     ['an unknown algorithm', '{"CN":"a","key":{"algo":"dsa","size":1024}}'],
     ['a weak key', '{"CN":"a","key":{"algo":"rsa","size":1024}}'],
     ['a "ca" section', '{"CN":"a","ca":{"expiry":"1h"}}'],
-    ['hosts that are no list', '{"CN":"a","hosts":"b"}'],
+    ['hosts that are not a list', '{"CN":"a","hosts":"b"}'],
   ])('with %s is refused without writing a file', (_name, document) => {
     const at = place()
     const run = create(at, ['--cfssl', '-', '--key-out', 'k.pem', '--out', 'r.csr'], document)

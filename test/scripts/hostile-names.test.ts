@@ -72,7 +72,7 @@ const offline: readonly (readonly [
   args: (name: string) => string[],
   put: string | undefined,
 ])[] = [
-  ['a file that is no certificate', (name) => ['ca', 'bundle', `./${name}`], 'request'],
+  ['a file that is not a certificate', (name) => ['ca', 'bundle', `./${name}`], 'request'],
   ['a certificate without roots', (name) => ['verify', `./${name}`], 'certificate'],
   ['roots without a certificate', (name) => ['verify', 'ca.pem', '--roots', `./${name}`], 'request'],
   ['a missing file in a folder', (name) => ['inspect', `./${name}/absent`], 'folder'],

@@ -75,7 +75,7 @@ test.each<[string, Policy[], object]>([
     { decision: 'ignore', reason: 'dark: a lookup failed: timeout', isIncomplete: true },
   ],
   [
-    'a denial stands beside a lookup that fails',
+    'a denial applies although a lookup fails',
     [failing, policy('a', 'deny')],
     { decision: 'deny', isIncomplete: false },
   ],

@@ -71,7 +71,7 @@ const dangerous: readonly [string, RequestObject, string][] = [
   ['a node that requests another', object(servingDescription(), { username: 'system:node:x' }), 'requester'],
   ['a user who requests a node', object(servingDescription(), { username: 'eve', groups: [] }), 'requester'],
   [
-    'a stranger who bootstraps a node',
+    'an unauthorized user who bootstraps a node',
     object(subject('system:node:cp1', 'system:nodes'), {
       signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
       usages: ['digital signature', 'client auth'],

@@ -359,7 +359,7 @@ describe('kubelet-serving', () => {
   const names = servingRequest()
   test.each<[string, FakeCluster, string, RegExp]>([
     [
-      'no Node is known',
+      'the Nodes are unknown',
       { addresses: cluster.addresses! },
       'node-exists identity unknown: the addresses of Node "node-1" are unknown',
       /^kubectl get node node-1 -o yaml$/,
@@ -371,7 +371,7 @@ describe('kubelet-serving', () => {
       /wait until/,
     ],
     [
-      'nothing is known of the cluster',
+      'no information about the cluster',
       { nodes: [node] },
       'no-cluster-address entitlement unknown: the addresses of API servers and Services are unknown; you can set both under cluster: in the policy',
       /kubectl get servicecidrs/,
@@ -401,7 +401,7 @@ describe('kubelet-serving', () => {
       /^kubectl get node node-1/,
     ],
     [
-      'the Node has no such name, and nothing is known of what the kubelet serves',
+      'the Node has no such name, and the certificate that the kubelet serves is unknown',
       {
         nodes: [{ ...node, addresses: node.addresses.slice(1) }],
         addresses: cluster.addresses!,
@@ -558,7 +558,7 @@ describe('kubelet-client', () => {
       ],
     ],
     [
-      'nodes that are not known',
+      'unknown nodes',
       clientRequest(bootstrap),
       may,
       [
@@ -577,7 +577,7 @@ describe('kubelet-client', () => {
       ],
     ],
     [
-      'RBAC refuses a stranger',
+      'a user without RBAC permission',
       clientRequest({ username: 'eve' }),
       { allowed: [], nodes: [] },
       [
@@ -596,7 +596,7 @@ describe('kubelet-client', () => {
       ],
     ],
     [
-      'nobody asks',
+      'no requester',
       clientRequest({ username: undefined as never, groups: [] }),
       { nodes: [] },
       [

@@ -317,7 +317,7 @@ describe('the certificate that the kubelet currently serves', () => {
       '"2001:db8::7", "10.1.0.8" differs',
     ],
     [
-      'is not trusted, for no reason that is known,',
+      'is not trusted, for an unknown reason,',
       { 'node-1': { certificate: own, isTrusted: false } },
       'is not trusted: its chain does not verify',
     ],

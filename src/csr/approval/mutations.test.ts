@@ -288,8 +288,8 @@ describe('the cluster of a serving request', () => {
       { ...cluster, addresses: { apiServers: ['10.1.0.7'], serviceCidrs: [] } },
     ],
     ['the name is an API server', { ...cluster, addresses: { apiServers: ['NODE-1'], serviceCidrs: [] } }],
-    ['nothing is known of Nodes', { addresses: cluster.addresses! }],
-    ['nothing is known of API servers', { nodes: [node] }],
+    ['no information about Nodes', { addresses: cluster.addresses! }],
+    ['no information about API servers', { nodes: [node] }],
     ...(['findNode', 'findNodesAt', 'readClusterAddresses'] as const).map((lookup): [string, FakeCluster] => [
       `${lookup} fails`,
       { ...cluster, failing: { [lookup]: 'timeout' } },
