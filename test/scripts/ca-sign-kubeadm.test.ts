@@ -117,6 +117,7 @@ test.each<[string, string[], string]>([
     ['--ca-dir', 'cas', '--out-dir', 'x', 'cas/ca.crt'],
     'cas/ca.crt is not the request of a kubeadm certificate',
   ],
+  ['a missing folder', ['--ca-dir', 'cas', '--out-dir', 'x', 'nowhere/pki'], 'nowhere/pki does not exist'],
   [
     'a folder without requests',
     ['--ca-dir', 'cas', '--out-dir', 'x', 'cas'],

@@ -205,6 +205,11 @@ function requestsIn(folder: string, outDir: string): FoundRequest[] {
 function requestAt(source: string, outDir: string): FoundRequest {
   const row = rowOfRequest(source)
   if (row !== undefined) return { row, source, certificate: join(outDir, `${rowPath(row)}.crt`) }
+  if (!existsSync(source)) {
+    throw new KcertError('KCERT_FILE_NOT_FOUND', `${source} does not exist`, {
+      next: commandLine`ls -l ${dirname(source)}`,
+    })
+  }
   throw new KcertError('KCERT_USAGE', `${source} is not the request of a kubeadm certificate`, {
     why: `with --kubeadm, the file name says which certificate it is: ${signedRows.map((one) => `${rowPath(one)}.csr`).join(', ')}`,
   })
