@@ -145,9 +145,9 @@ const metric = seen({
 })
 
 test.each([
-  ['nothing is known of its configuration', undefined, [stranger()], ['not-renewed'], ['not-the-kubelet']],
+  ['its configuration is unknown', undefined, [stranger()], ['not-renewed'], ['not-the-kubelet']],
   [
-    'and it has ended',
+    'its configuration is unknown and it expired',
     undefined,
     [stranger({ notAfterMs: 1 })],
     ['expired'],
