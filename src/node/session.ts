@@ -210,7 +210,7 @@ export class Session {
     const stderr = this.stderr.trim()
     const what = `node "${this.node}" did not respond within ${timeoutMs / 1000} s`
     return new KcertError('KCERT_NODE_UNREACHABLE', what, {
-      why: stderr === '' ? 'the request was canceled' : lastLines(stderr),
+      ...(stderr !== '' && { why: lastLines(stderr) }),
       next: commandLine`${embed(this.transport.title)}`,
     })
   }

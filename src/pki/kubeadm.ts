@@ -99,14 +99,14 @@ function leaf(
  * The permissions of API servers on kubelets. `kubeadm init` and `kubeadm upgrade apply` create this binding in the versions that
  * issue apiserver-kubelet-client without O; `kubeadm join` and `kubeadm init phase certs` do not (kubeadm#3310).
  */
-const kubeletClientBinding: ClusterRoleBinding = {
+export const kubeletClientBinding: ClusterRoleBinding = {
   name: 'kubeadm:apiserver-kubelet-client',
   clusterRole: 'system:kubelet-api-admin',
   user: 'kube-apiserver-kubelet-client',
 }
 
 /** Returns the command that creates a binding. */
-function bindingCommand({ name, clusterRole, user }: ClusterRoleBinding): CommandLine {
+export function bindingCommand({ name, clusterRole, user }: ClusterRoleBinding): CommandLine {
   return commandLine`kubectl create clusterrolebinding ${name} --clusterrole ${clusterRole} --user ${user}`
 }
 

@@ -5,11 +5,11 @@ import { isObject, objectIn } from '../cluster/malformed.ts'
 import { listEach } from '../cluster/readable.ts'
 import { requestsOf } from '../cluster/requests.ts'
 import { messageOf, systemCode } from '../errors/caught.ts'
-import { commandLine } from '../errors/command-line.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
 import { currentOf, type Material } from '../kubeconfig/kubeconfig.ts'
 import { itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import { usableKubeconfig } from '../kubeconfig/open.ts'
+import { bindingCommand, kubeletClientBinding } from '../pki/kubeadm.ts'
 import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Probe, ProbeSubject } from '../rotation/action.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
@@ -218,7 +218,10 @@ export class Probing {
         const said = `${what} through ${at}: ${status} ${body.slice(0, 200).trim()}`
         return {
           ok: false,
-          detail: status === 403 && body.includes(kubeletClient) ? `${said}; to allow it: ${binding}` : said,
+          detail:
+            status === 403 && body.includes(kubeletClientBinding.user)
+              ? `${said}; to allow it: ${bindingCommand(kubeletClientBinding)}`
+              : said,
         }
       }
     }
@@ -306,14 +309,6 @@ const whoAmI = {
   >,
   body: JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }),
 }
-
-/** The common name in kubeadm's apiserver-kubelet-client certificate. */
-const kubeletClient = 'kube-apiserver-kubelet-client'
-
-/**
- * kubeadm creates this binding since its client certificate has no O. Without it, API servers have no permissions on kubelets.
- */
-const binding = commandLine`kubectl create clusterrolebinding kubeadm:apiserver-kubelet-client --clusterrole system:kubelet-api-admin --user ${kubeletClient}`
 
 /** OpenSSL's error codes for an untrusted chain. */
 const distrust = new Set([
