@@ -173,9 +173,7 @@ async function upgradedBetween(cluster: Cluster, operator: RotationOperator, pha
     return [{ from, until, allow, because }, ...newOnly]
   }
   const evidence = await rotateUnderWatch(cluster, operator, through, upgrade, all)
-  // kubeadm upgrade keeps replaced files, including etcd's data, in a folder that nothing reads.
-  const backup = /^cp1:\/etc\/kubernetes\/tmp\/kubeadm-backup-/
-  const holders = (await holdersOf(cluster, oldCa)).filter((holder) => !backup.test(holder))
+  const holders = await holdersOf(cluster, oldCa)
   const report = `${describeEvidence(evidence)}who contains the old CA       ${named(holders)}\n`
   if (evidence.verdict.unexpected.length + holders.length > 0) throw new Error(report)
   return report

@@ -74,10 +74,15 @@ function filesOfNodes(
   )
 }
 
+// kubeadm upgrade keeps replaced files, including etcd's data, in a folder that nothing reads.
+const upgradeBackup = /^\w+:\/etc\/kubernetes\/tmp\/kubeadm-backup-/
+
 /** Returns names of files and objects that contain a CA, as PEM or in base64. */
 export async function holdersOf(cluster: Cluster, certificate: string): Promise<readonly string[]> {
   const needle = base64Of(certificate)
-  const files = Object.entries(nodeFiles(cluster)).filter(([, text]) => holds(text, needle))
+  const files = Object.entries(nodeFiles(cluster)).filter(
+    ([name, text]) => !upgradeBackup.test(name) && holds(text, needle),
+  )
   const kinds = [
     'configmaps,secrets,validatingwebhookconfigurations,mutatingwebhookconfigurations,apiservices,customresourcedefinitions',
     '--all-namespaces',
