@@ -34,7 +34,7 @@ export interface ShellNodeOptions {
   readonly name: string
   readonly transport: Transport
   readonly clock: Clock
-  /** The longest wait for the answer to any request (default: as long as the request allows). */
+  /** The longest wait for the answer to any request (default as long as the request allows). */
   readonly mostMs?: number | undefined
 }
 

@@ -9,7 +9,7 @@ const found: Discovery = {
   inventory: { apiVersion: 'kcert/v1', kind: 'Inventory', nodes: [] },
   nodes: [],
   components: [],
-  refusals: [],
+  blockers: [],
 }
 
 test.each([

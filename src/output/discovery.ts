@@ -1,5 +1,5 @@
 import { argumentVector, commandLine, embed } from '../errors/command-line.ts'
-import type { Discovery, NodeProof } from '../rotation/discovery-report.ts'
+import type { Discovery, NodeCheck } from '../rotation/discovery-report.ts'
 import { faultLines, fieldLines } from './fields.ts'
 import { joinSections } from './sections.ts'
 import { statusColumn, table } from './table.ts'
@@ -24,7 +24,7 @@ export interface DiscoveryOutput {
 
 /** Returns the discovered nodes with their read and write access, the components, refused access, and the next steps. */
 export function renderDiscovery(discovery: Discovery, view: View, asked: DiscoveryOutput): string {
-  const { nodes, refusals } = discovery
+  const { nodes, blockers } = discovery
   return joinSections([
     table(view, nodes, [
       { title: 'NODE', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
@@ -32,30 +32,30 @@ export function renderDiscovery(discovery: Discovery, view: View, asked: Discove
       { title: 'LAYOUT', cell: ({ layout }) => layout },
       { title: 'VERSION', cell: ({ kubeletVersion }) => kubeletVersion, dropRank: 2 },
       { title: 'ACCESS', cell: ({ access }) => access, shrinkTo: 16, dropRank: 1 },
-      statusColumn('CHECKED', view.paint, ({ proof }) => [
-        proofText(proof),
-        isProven(proof) ? 'ok' : 'critical',
+      statusColumn('CHECKED', view.paint, ({ check }) => [
+        proofText(check),
+        isProven(check) ? 'ok' : 'critical',
       ]),
     ]),
     fieldLines(
       view,
-      nodes.map(({ name, proof }) => [name, proof.fault]),
+      nodes.map(({ name, check }) => [name, check.error]),
     ),
     flagLines(discovery, view),
-    refusals.flatMap(({ what, ...advice }) => faultLines(view, ['refused', what], advice)),
+    blockers.flatMap(({ what, ...advice }) => faultLines(view, ['refused', what], advice)),
     nextLines(discovery, asked),
   ])
 }
 
 /** With --read-only kcert does not check whether it can write to a node. */
-function isProven({ reached, writes }: NodeProof): boolean {
-  return reached && writes !== false
+function isProven({ reachable, canWrite }: NodeCheck): boolean {
+  return reachable && canWrite !== false
 }
 
-function proofText({ reached, reads, writes, clockSkewMs }: NodeProof): string {
-  if (!reached) return 'UNREACHABLE'
-  if (writes === false) return reads ? 'NOT WRITABLE' : 'NOT READABLE'
-  const proven = writes ? 'readable, writable' : 'readable'
+function proofText({ reachable, canRead, canWrite, clockSkewMs }: NodeCheck): string {
+  if (!reachable) return 'UNREACHABLE'
+  if (canWrite === false) return canRead ? 'NOT WRITABLE' : 'NOT READABLE'
+  const proven = canWrite ? 'readable, writable' : 'readable'
   const skew = Math.abs(clockSkewMs ?? 0)
   return skew < 1_000 ? proven : `${proven}, clock off by ${Math.round(skew / 1000)} s`
 }
@@ -69,12 +69,12 @@ function flagLines({ components }: Discovery, view: View): string[] {
   return fieldLines(view, found)
 }
 
-function nextLines({ refusals, nodes, written }: Discovery, { out, force }: DiscoveryOutput): string[] {
+function nextLines({ blockers, nodes, written }: Discovery, { out, force }: DiscoveryOutput): string[] {
   const where =
     written === undefined
       ? []
       : [`written to ${printable(written)}; add kubeconfigs, hooks and workloads there if needed`]
-  if (refusals.length > 0 || !nodes.every(({ proof }) => isProven(proof))) return where
+  if (blockers.length > 0 || !nodes.every(({ check }) => isProven(check))) return where
   // A dry run writes no inventory, and no other command works without one.
   const isDefault = out === 'kcert.yaml'
   const next =

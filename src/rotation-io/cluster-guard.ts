@@ -41,7 +41,7 @@ export interface GuardOptions {
   readonly journalPath: string
   /** True when the operator named the journal. */
   readonly isNamed?: boolean
-  /** Waits for this number of milliseconds (default: real time). */
+  /** Waits for this number of milliseconds (default real time). */
   readonly sleep?: (ms: number) => Promise<unknown>
 }
 

@@ -9,7 +9,7 @@ import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
 import { remoteAddresses } from '../pki/node-address.ts'
 import { accessText, type FoundNode, inventoryOf } from '../rotation/discovery.ts'
-import type { DiscoveredNode, Discovery, NodeProof } from '../rotation/discovery-report.ts'
+import type { DiscoveredNode, Discovery, NodeCheck } from '../rotation/discovery-report.ts'
 import type { Access, Inventory } from '../rotation/inventory.ts'
 import { accessOf } from '../rotation/inventory.ts'
 import { copiesFolder } from '../rotation/material.ts'
@@ -118,7 +118,7 @@ async function examine(
 ): Promise<{ readonly node: FoundNode; readonly report: DiscoveredNode }> {
   const { name } = object.metadata
   const access = nodeNamed(site, name)
-  const [marks, proof, role] = await Promise.all([
+  const [marks, check, role] = await Promise.all([
     marksOf(access),
     prove(access, readOnly),
     roleOf(object, access),
@@ -134,7 +134,7 @@ async function examine(
       layout: layoutOf(object, marks === undefined ? 'unknown' : layout),
       kubeletVersion: object.status?.nodeInfo?.kubeletVersion ?? '',
       access: accessTo(name, site.inventory),
-      proof,
+      check,
     },
   }
 }
@@ -143,7 +143,7 @@ function accessTo(name: string, inventory: Inventory): string {
   try {
     return accessText(accessOf(inventory, name))
   } catch (error) {
-    // The proof has the reason.
+    // The check has the reason.
     if (error instanceof KcertError) return 'refused'
     throw error
   }
@@ -166,32 +166,32 @@ async function marksOf(node: NodeAccess): Promise<readonly string[] | undefined>
 }
 
 /** Reads and writes in the places that a rotation needs, and returns what fails. Writes nothing when `readOnly`. */
-export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodeProof> {
+export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodeCheck> {
   try {
     const { isRoot, maySudo } = await node.identity()
     const clock = await node.clock()
-    const known = { reached: true, isRoot, clockSkewMs: aheadMsOf(clock) }
+    const known = { reachable: true, isRoot, clockSkewMs: aheadMsOf(clock) }
     if (!isRoot) {
       const advice = maySudo
         ? 'set become: sudo, which this login may use'
         : 'log in as root, or allow this login to use sudo without a password'
-      return { ...known, reads: false, writes: false, fault: `the login is not root; ${advice}` }
+      return { ...known, canRead: false, canWrite: false, error: `the login is not root; ${advice}` }
     }
     const { availableBytes } = await node.freeSpace('/var/lib')
     const pki = await node.listFolder(kubeadmFolders.kubernetes)
     if (pki.found !== 'folder') {
       const fault = `${kubeadmFolders.kubernetes} cannot be read: ${pki.found}`
-      return { ...known, freeBytes: availableBytes, reads: false, writes: false, fault }
+      return { ...known, freeBytes: availableBytes, canRead: false, canWrite: false, error: fault }
     }
-    if (readOnly) return { ...known, reads: true, freeBytes: availableBytes }
+    if (readOnly) return { ...known, canRead: true, freeBytes: availableBytes }
     await proveWriting(node, copiesFolder)
     await proveWriting(node, kubeadmFolders.kubernetes)
-    return { ...known, reads: true, writes: true, freeBytes: availableBytes }
+    return { ...known, canRead: true, canWrite: true, freeBytes: availableBytes }
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
     const isReached = !unreachedCodes.has(error.code)
     const fault = [error.message, error.why].filter((part) => part !== undefined).join(': ')
-    return { reached: isReached, ...(isReached && { writes: false }), fault }
+    return { reachable: isReached, ...(isReached && { canWrite: false }), error: fault }
   }
 }
 
@@ -219,7 +219,7 @@ async function assess(
       'kubeadm',
     ])
     const target = targetOf(observed, defaultSettings)
-    const refusals = preflight(observed, target, distribute)
+    const blockers = preflight(observed, target, distribute)
     return {
       apiVersion: 'kcert/v1',
       kind: 'Discovery',
@@ -231,7 +231,7 @@ async function assess(
         definition,
         flags: Object.fromEntries(Object.entries(flags).filter(([flag]) => notableFlags.has(flag))),
       })),
-      refusals: [...refusals],
+      blockers: [...blockers],
     }
   } finally {
     await site.close()

@@ -28,7 +28,7 @@ interface WatchingOptions {
   readonly site: Pick<Site, 'clock' | 'clockAheadMs'>
   readonly planes: Pick<ControlPlanes, 'node'>
   readonly identity: Pick<OwnIdentity, 'call'>
-  /** Waits for this number of milliseconds (default: real time). */
+  /** Waits for this number of milliseconds (default real time). */
   readonly sleep?: (ms: number) => Promise<unknown>
 }
 

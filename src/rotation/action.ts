@@ -93,7 +93,7 @@ export interface RestartComponent {
 }
 
 export interface RollWorkload {
-  readonly kind: 'roll'
+  readonly kind: 'rollout'
   readonly phase: number
   readonly workload: string
   /** Value of the annotation ca-rotation. The same value does not roll out the workload again. */
@@ -180,7 +180,7 @@ export interface Probe {
 }
 
 export interface Ask {
-  readonly kind: 'ask'
+  readonly kind: 'confirm'
   readonly phase: number
   /** Key under which the answer is recorded. A waiver with the same ID answers it in advance. */
   readonly id: string

@@ -4,17 +4,17 @@ import { described, optionalField, text } from './schema-parts.ts'
 
 // The JSON contract of `kcert rotate-ca discover`; docs/schemas/Discovery.json is generated from it.
 
-const proofSchema = v.object({
-  reached: v.boolean(),
+const checkSchema = v.object({
+  reachable: v.boolean(),
   isRoot: v.optional(v.boolean()),
-  reads: optionalField(v.boolean(), 'whether kcert could read the files of its kubelet'),
-  writes: optionalField(
+  canRead: optionalField(v.boolean(), 'whether kcert could read the files of its kubelet'),
+  canWrite: optionalField(
     v.boolean(),
     'whether kcert could write a file to each folder that a rotation changes; the file was removed',
   ),
   freeBytes: optionalField(v.number(), 'free space where copies of files will be stored'),
   clockSkewMs: v.optional(v.number()),
-  fault: optionalField(text, 'the reason, if reading or writing failed'),
+  error: optionalField(text, 'the reason, if reading or writing failed'),
 })
 
 const nodeSchema = v.object({
@@ -24,7 +24,7 @@ const nodeSchema = v.object({
   layout: described(text, 'kubeadm or plain; unknown if the node was not reached; kcert refuses all others'),
   kubeletVersion: text,
   access: described(text, 'how kcert tried to reach the node'),
-  proof: proofSchema,
+  check: checkSchema,
 })
 
 const componentSchema = v.object({
@@ -40,7 +40,7 @@ export const discoverySchema = v.object({
   inventory: inventorySchema,
   nodes: v.array(nodeSchema),
   components: v.array(componentSchema),
-  refusals: described(
+  blockers: described(
     v.array(v.object({ what: text, why: text, next: text })),
     'why kcert refuses to rotate this cluster; empty if nothing blocks the rotation',
   ),
@@ -49,4 +49,4 @@ export const discoverySchema = v.object({
 
 export type Discovery = v.InferOutput<typeof discoverySchema>
 export type DiscoveredNode = Discovery['nodes'][number]
-export type NodeProof = DiscoveredNode['proof']
+export type NodeCheck = DiscoveredNode['check']

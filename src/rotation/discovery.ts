@@ -28,7 +28,7 @@ export interface AccessChoice {
   readonly become?: 'sudo'
 }
 
-/** Returns the access to all nodes (default: OpenSSH with the node's name). Throws KCERT_USAGE. */
+/** Returns the access to all nodes (default OpenSSH with the node's name). Throws KCERT_USAGE. */
 export function accessFor({ access = 'ssh', sshUser, sshConfig, become }: AccessChoice): Access {
   const rooted = become && { become }
   const next = "--access 'command:docker exec -i {node}'"

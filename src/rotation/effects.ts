@@ -44,7 +44,7 @@ const effects: { readonly [Kind in Action['kind']]: Effects<ActionOf<Kind>> } = 
     node: ({ process: id }) => nodeIn(id),
     seconds: ({ how, process: id }) => (how === 'service' ? 2 : id.endsWith('/kube-apiserver') ? 43 : 15),
   },
-  roll: {
+  rollout: {
     changes: 'cluster',
     words: ({ workload }) => `roll out ${workload}`,
     place: ({ workload }) => workload,
@@ -75,9 +75,9 @@ const effects: { readonly [Kind in Action['kind']]: Effects<ActionOf<Kind>> } = 
       return subject.kind === 'logs' ? 11 : 0.4
     },
   },
-  ask: {
+  confirm: {
     changes: 'nothing',
-    words: ({ question }) => `ask: ${question}`,
+    words: ({ question }) => `confirm: ${question}`,
     place: ({ id }) => id,
     seconds: () => 0,
   },

@@ -26,9 +26,9 @@ export const localAccessSchema = v.strictObject({ by: v.literal('local'), become
 export const sshAccessSchema = v.strictObject({
   by: v.literal('ssh'),
   host: described(text, 'a name, an address, or a Host in ssh_config'),
-  user: optional(text, 'login user (default: from ssh_config)'),
-  port: optional(v.pipe(v.number(), v.integer('is not a port')), 'port (default: from ssh_config)'),
-  identityFile: optional(text, 'private key file (default: the agent and ssh_config)'),
+  user: optional(text, 'login user (default from ssh_config)'),
+  port: optional(v.pipe(v.number(), v.integer('is not a port')), 'port (default from ssh_config)'),
+  identityFile: optional(text, 'private key file (default the agent and ssh_config)'),
   configFile: optional(text, 'ssh_config to use instead of ~/.ssh/config'),
   become,
 })
@@ -89,9 +89,9 @@ export const hookSchema = v.strictObject({
   when: v.picklist(['before-node', 'after-node', 'before-phase', 'after-phase']),
   phases: optional(
     v.array(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(phaseTable.length))),
-    'phases to run in (default: every phase)',
+    'phases to run in (default every phase)',
   ),
-  nodes: optional(v.array(text), 'nodes to run for (default: every node)'),
+  nodes: optional(v.array(text), 'nodes to run for (default every node)'),
   argv: described(
     argv,
     'command to run on this machine, with KCERT_PHASE, KCERT_NODE and KCERT_WHEN in its environment; a nonzero exit status stops the rotation',
@@ -100,19 +100,19 @@ export const hookSchema = v.strictObject({
 })
 
 const workloadSelector = v.strictObject({
-  kind: optional(v.picklist(['Deployment', 'DaemonSet', 'StatefulSet']), 'kind (default: any)'),
-  namespace: optional(text, 'namespace (default: all)'),
-  name: optional(text, 'name (default: any)'),
+  kind: optional(v.picklist(['Deployment', 'DaemonSet', 'StatefulSet']), 'kind (default any)'),
+  namespace: optional(text, 'namespace (default all)'),
+  name: optional(text, 'name (default any)'),
   labels: optional(v.record(v.string(), v.string()), 'labels; the workload must have all of them'),
 })
 
 export const workloadsSchema = v.strictObject({
   exclude: optional(v.array(workloadSelector), 'workloads that kcert never restarts; their owners do'),
-  rereadingCa: optional(
+  reloadingCa: optional(
     v.array(workloadSelector),
     'workloads whose clients read ca.crt again (client-go 0.36 and later) and need no restart',
   ),
-  atOnce: optional(
+  maxUnavailable: optional(
     v.pipe(v.number(), v.integer(), v.minValue(1)),
     'how many workloads restart at the same time (default 4)',
   ),
@@ -124,7 +124,7 @@ export const inventorySchema = v.strictObject({
   kind: v.literal('Inventory'),
   cas: optional(
     v.pipe(v.array(v.picklist(caNames)), v.minLength(1, 'is empty')),
-    'CAs to rotate (default: both)',
+    'CAs to rotate (default both)',
   ),
   access: v.exactOptional(
     described(

@@ -10,13 +10,13 @@ import { certificateViews } from './views.ts'
 
 // The verifiers that use the rotated CAs, and the holders of certificates that these CAs signed.
 
-type Verifier = RotationPlan['verifiers'][number]
-type Presenter = RotationPlan['presenters'][number]
+type Verifier = RotationPlan['trustHolders'][number]
+type Presenter = RotationPlan['credentialHolders'][number]
 
 /** Returns every verifier with its trusted CAs. */
 export function verifiersOf(observed: Snapshot, target: Target): readonly Verifier[] {
-  const verifier = (who: string, where: string, trust: readonly Digest[], rereads: boolean): Verifier => {
-    return { who, where, certificates: certificateViews(trust, observed.certificates, target), rereads }
+  const verifier = (name: string, location: string, trust: readonly Digest[], reloads: boolean): Verifier => {
+    return { name, location, certificates: certificateViews(trust, observed.certificates, target), reloads }
   }
   const { extensionAuthentication: extension, clusterInfo: info } = observed
   const published = 'ConfigMap kube-system/extension-apiserver-authentication'
@@ -43,8 +43,8 @@ export function verifiersOf(observed: Snapshot, target: Target): readonly Verifi
 /** Returns every credential holder with its chain on disk and, if a server answers, in a live handshake. */
 export function presentersOf(observed: Snapshot, target: Target): readonly Presenter[] {
   const views = (digests: readonly Digest[]) => certificateViews(digests, observed.certificates, target)
-  const presenter = (who: string, where: string, chain: readonly Digest[]): Presenter => {
-    return { who, where, certificates: views(chain) }
+  const presenter = (name: string, location: string, chain: readonly Digest[]): Presenter => {
+    return { name, location, certificates: views(chain) }
   }
   const live = new Map(observed.handshakes.map(({ presenter: id, chain }) => [id, chain]))
   const loaded = (id: string) => {

@@ -6,7 +6,7 @@ import { type CaChange, changeOf, type Target } from './target.ts'
 import { inPhase } from './tasks.ts'
 
 /** One difference between the snapshot and the completed phase. */
-export type PendingItem = Readonly<RotationStatus['phases'][number]['gaps'][number]>
+export type PendingItem = Readonly<RotationStatus['phases'][number]['pending'][number]>
 
 /** Returns the first of these items, and how many more there are. */
 export function firstOf([first, ...others]: readonly PendingItem[]): string {

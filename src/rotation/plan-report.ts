@@ -39,7 +39,7 @@ export function wholePlan(observed: Snapshot, target: Target, rollEveryMs = 0): 
 function foreseenView(foreseen: ForecastPhase, rollEveryMs: number): PhasePlanView {
   const { phase, open, durationMs, observed, target } = foreseen
   const view = phaseView({ ...phase, ...foreseen }, observed, target)
-  const rolls = view.steps.filter(({ kind }) => kind === 'roll').length
+  const rolls = view.steps.filter(({ kind }) => kind === 'rollout').length
   const stays = open.length === 0 ? [] : [`would stay incomplete: ${firstOf(open)}`]
   return {
     ...view,
@@ -70,7 +70,7 @@ export function phaseView(
     number,
     title,
     risk,
-    gaps: gaps.map(({ at, what }) => ({ at, what })),
+    pending: gaps.map(({ at, what }) => ({ at, what })),
     steps: steps.flatMap((step, group) => stepViews(step, group, observed, target, shared)),
     remarks: [...remarks],
     estimatedSeconds: Math.round(durationOf(steps, observed.atMs)),
@@ -93,12 +93,12 @@ function planOf(
     kind: 'RotationPlan',
     generatedAt: timeOf(observed.atMs),
     scope,
-    authorities: caViews(target),
-    verifiers: [...verifiersOf(observed, target)],
-    presenters: [...presentersOf(observed, target)],
+    cas: caViews(target),
+    trustHolders: [...verifiersOf(observed, target)],
+    credentialHolders: [...presentersOf(observed, target)],
     phases: [...phases],
     restarts: byPhase(phases, 'restart').map(([process, numbers]) => ({ process, phases: numbers })),
-    rolls: byPhase(phases, 'roll').map(([workload, numbers]) => {
+    rollouts: byPhase(phases, 'rollout').map(([workload, numbers]) => {
       return { workload, phases: numbers, pods: pods.get(workload)?.length ?? 0 }
     }),
     assumptions: assumptionsOf(observed, target),
@@ -129,14 +129,14 @@ function blastRadiusOf(observed: Snapshot, target: Target): RotationPlan['blastR
       .filter(({ presenter }) => !ours.has(presenter))
       .flatMap(({ presenter, chain }) => {
         const [leaf] = certificateViews(chain, observed.certificates, target)
-        return leaf ? [{ presenter, leaf }] : []
+        return leaf ? [{ server: presenter, leaf }] : []
       }),
     stored: storedWithOldCa(observed, target).map(({ at: object, what, stored: { owner } }) => ({
       object,
       what,
       ...(owner !== undefined && { owner }),
     })),
-    storedUnread: [...observed.stored.unread],
+    storedUnchecked: [...observed.stored.unread],
     barePods: [...new Set(observed.pods.flatMap(({ id, workload }) => (workload === undefined ? [id] : [])))],
     pods: new Set(observed.pods.map(({ uid }) => uid)).size,
   }

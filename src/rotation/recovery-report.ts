@@ -26,8 +26,8 @@ export function recoveryReport(
     outcome,
     renewed: renewed.map(({ old, renewed: by }) => ({
       subject: old.subject.text,
-      expired: old.notAfter.toISOString(),
-      until: by.notAfter.toISOString(),
+      expiredAt: old.notAfter.toISOString(),
+      notAfter: by.notAfter.toISOString(),
     })),
     files: files.map(({ node, path, what }) => ({ node, path, what: [...what] })),
     restarts: [...restarts],

@@ -85,7 +85,7 @@ export const rotationStatusSchema = v.object({
     v.picklist(['preparing', 'reissuing', 'removing']),
     'read from the cluster. preparing: certificates of the new CA are not used yet; reissuing: they are in use; removing: the old CA is being removed',
   ),
-  authorities: v.array(caSchema),
+  cas: v.array(caSchema),
   next: optionalField(nextSchema, 'absent if nothing is left to do'),
   phases: v.array(
     v.object({
@@ -97,7 +97,7 @@ export const rotationStatusSchema = v.object({
         v.picklist(['complete', 'incomplete', 'waiting']),
         'complete; incomplete; waiting: a phase that must be complete first is not',
       ),
-      gaps: v.array(pendingItemSchema),
+      pending: v.array(pendingItemSchema),
       remarks: texts,
       evidence: described(v.array(evidenceSchema), 'the last result of each check'),
       lastRun: optionalField(runSchema, 'from the journal'),
@@ -110,7 +110,7 @@ export const rotationStatusSchema = v.object({
       isReady: v.boolean(),
       unreachable: optionalField(text, 'why the node is unreachable'),
       clockSkewSeconds: v.optional(v.number()),
-      openPhases: described(v.array(phaseNumber), 'phases with something pending on this node'),
+      pendingPhases: described(v.array(phaseNumber), 'phases with something pending on this node'),
     }),
   ),
   blockers: v.array(refusalSchema),
@@ -118,7 +118,7 @@ export const rotationStatusSchema = v.object({
 })
 
 const stepSchema = v.object({
-  kind: v.picklist(['write-file', 'patch-object', 'restart', 'roll', 'wait', 'probe', 'ask']),
+  kind: v.picklist(['write-file', 'patch-object', 'restart', 'rollout', 'wait', 'probe', 'confirm']),
   what: text,
   at: described(text, 'node or object'),
   lane: optionalField(text, 'lanes of one group run in parallel'),
@@ -130,15 +130,15 @@ const phasePlanSchema = v.object({
   number: phaseNumber,
   title: text,
   risk,
-  gaps: v.array(pendingItemSchema),
+  pending: v.array(pendingItemSchema),
   steps: v.array(stepSchema),
   remarks: texts,
   estimatedSeconds: seconds,
 })
 
 const partySchema = v.object({
-  who: described(text, 'a process, kubeconfig or object'),
-  where: described(text, 'file or field, and the flag that names it'),
+  name: described(text, 'a process, kubeconfig or object'),
+  location: described(text, 'file or field, and the flag that names it'),
   certificates: described(v.array(certificateSchema), 'certificates on disk or in the object'),
   loaded: optionalField(
     v.array(certificateSchema),
@@ -152,17 +152,17 @@ export const rotationPlanSchema = v.object({
     v.picklist(['all', 'phase']),
     'all: every phase, each planned on the expected result of the previous one; phase: exactly what the next run would do',
   ),
-  authorities: v.array(caSchema),
-  verifiers: v.array(
+  cas: v.array(caSchema),
+  trustHolders: v.array(
     v.object({
       ...partySchema.entries,
-      rereads: described(v.boolean(), 'false: the process reads it only at startup'),
+      reloads: described(v.boolean(), 'false: the process reads it only at startup'),
     }),
   ),
-  presenters: v.array(partySchema),
+  credentialHolders: v.array(partySchema),
   phases: v.array(phasePlanSchema),
   restarts: v.array(v.object({ process: text, phases: v.array(phaseNumber) })),
-  rolls: v.array(v.object({ workload: text, phases: v.array(phaseNumber), pods: v.number() })),
+  rollouts: v.array(v.object({ workload: text, phases: v.array(phaseNumber), pods: v.number() })),
   assumptions: described(
     texts,
     'behavior of processes that kcert cannot detect: it assumes the behavior of earlier versions',
@@ -179,14 +179,14 @@ export const rotationPlanSchema = v.object({
     kubeconfigs: v.array(v.object({ id: text, onNode: v.boolean(), client: v.optional(certificateSchema) })),
     joinTokens: described(texts, 'ids of tokens that sign cluster-info'),
     foreign: described(
-      v.array(v.object({ presenter: text, leaf: certificateSchema })),
+      v.array(v.object({ server: text, leaf: certificateSchema })),
       'certificates of other applications that the old CA signed; their owners must reissue them',
     ),
     stored: described(
       v.array(v.object({ object: text, what: text, owner: v.optional(text) })),
       'ConfigMaps and Secrets of other applications that contain the old CA or a certificate that it signed',
     ),
-    storedUnread: described(texts, 'kinds that kcert may not list and did not check'),
+    storedUnchecked: described(texts, 'kinds that kcert may not list and did not check'),
     barePods: described(texts, 'pods without a controller'),
     pods: described(v.number(), 'all pods with a service account'),
   }),
@@ -257,23 +257,23 @@ export const rotationRunbookSchema = v.object({
     v.array(
       v.object({
         order: described(v.number(), 'scripts with the same number may run in parallel'),
-        atOnce: v.number(),
+        maxParallel: v.number(),
         node: text,
         path: described(text, 'path below the folder; copy the whole folder to the node'),
-        acts: described(texts, 'actions, as in the plan'),
+        actions: described(texts, 'actions, as in the plan'),
       }),
     ),
     'empty if no script must run before the next command',
   ),
   next: described(nextSchema, 'command to run after the scripts'),
-  back: optionalField(text, 'command that writes scripts to roll back these changes'),
+  rollback: optionalField(text, 'command that writes scripts to roll back these changes'),
 })
 
 export const rotationRecoverySchema = v.object({
   ...header('RotationRecovery'),
   outcome: v.picklist(['nothing-expired', 'planned', 'declined', 'recovered']),
   renewed: described(
-    v.array(v.object({ subject: text, expired: time, until: time })),
+    v.array(v.object({ subject: text, expiredAt: time, notAfter: time })),
     'expired CAs that were renewed with the same name and key',
   ),
   files: v.array(v.object({ node: text, path: text, what: texts })),
@@ -286,8 +286,8 @@ export const rotationRecoverySchema = v.object({
 
 export const rotationVerificationSchema = v.object({
   ...header('RotationVerification'),
-  holds: v.boolean(),
-  authorities: v.array(caSchema),
+  ok: v.boolean(),
+  cas: v.array(caSchema),
   checks: v.array(
     v.object({
       id: text,
@@ -298,7 +298,7 @@ export const rotationVerificationSchema = v.object({
       accepted: optionalField(v.array(pendingItemSchema), 'findings accepted with --waive'),
     }),
   ),
-  handshakes: v.array(v.object({ presenter: text, chain: v.array(certificateSchema), at: time })),
+  handshakes: v.array(v.object({ server: text, chain: v.array(certificateSchema), at: time })),
   evidence: v.array(evidenceSchema),
 })
 

@@ -31,7 +31,7 @@ export function rollOut(
     const annotation = annotationFor(phase, change, Math.max(0, ...sinceMs))
     const until = { kind: 'pods-converged', workload, holds: wantedTrust(target, change) } as const
     return [
-      { kind: 'roll', workload, annotation },
+      { kind: 'rollout', workload, annotation },
       wait(until, `pods of ${workload} started with the new CA`, 600_000),
     ]
   })

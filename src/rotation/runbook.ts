@@ -95,7 +95,7 @@ function groupSteps(steps: readonly Step[]) {
   let hasWritten = false
   for (const step of steps) {
     const actions = actionsOf(step)
-    const first = actions.find((action) => action.kind === 'patch-object' || action.kind === 'roll')
+    const first = actions.find((action) => action.kind === 'patch-object' || action.kind === 'rollout')
     if (first !== undefined) return groups.length === 0 ? { groups, cuts, first } : { groups, cuts }
     // The proofs need the files that are removed at the end.
     const isTidying = actions.some(isRemoval)

@@ -294,7 +294,7 @@ export class Rotation {
     this.around.emit({ kind: 'action-started', action, what })
     const { phase } = action
     if (action.kind === 'wait') await this.wait(action)
-    else if (action.kind === 'ask') await this.ask(action.id, action.question)
+    else if (action.kind === 'confirm') await this.ask(action.id, action.question)
     else if (action.kind === 'probe') await this.probe(action)
     else {
       const announced = { phase, action: actionDigest(action), what }
@@ -303,7 +303,7 @@ export class Rotation {
     this.around.emit({ kind: 'action-done', action, what })
   }
 
-  private act(action: Exclude<Action, { kind: 'wait' | 'ask' | 'probe' }>): Promise<void> {
+  private act(action: Exclude<Action, { kind: 'wait' | 'confirm' | 'probe' }>): Promise<void> {
     const { executor } = this.around
     if (action.kind === 'write-file') return executor.write(action)
     if (action.kind === 'patch-object') return executor.patch(action)

@@ -23,7 +23,7 @@ export function statusReport(
     generatedAt: timeOf(observed.atMs),
     state: progress.state,
     position: progress.position,
-    authorities: caViews(target),
+    cas: caViews(target),
     ...(next && { next }),
     phases: progress.phases.map(({ phase: { number, id, title, risk }, state, gaps, remarks }) => ({
       number,
@@ -31,7 +31,7 @@ export function statusReport(
       title,
       risk,
       state,
-      gaps: gaps.map(({ at, what }) => ({ at, what })),
+      pending: gaps.map(({ at, what }) => ({ at, what })),
       remarks: [...remarks],
       evidence: evidence.get(number) ?? [],
       ...lastRun(history, number),
@@ -80,7 +80,7 @@ function nodesOf(observed: Snapshot, { phases }: RotationProgress): RotationStat
   }
   return observed.nodes.map(({ name, isControlPlane, isReady, unreachable, clockSkewMs }) => {
     const clockSkewSeconds = clockSkewMs === undefined ? undefined : clockSkewMs / 1000
-    const openPhases = [...(open.get(name) ?? [])]
-    return given({ name, isControlPlane, isReady, unreachable, clockSkewSeconds, openPhases })
+    const pendingPhases = [...(open.get(name) ?? [])]
+    return given({ name, isControlPlane, isReady, unreachable, clockSkewSeconds, pendingPhases })
   })
 }

@@ -33,8 +33,8 @@ export function probe(subject: ProbeSubject, deadlineMs = 60_000): Task<'probe'>
   return { kind: 'probe', subject, deadlineMs }
 }
 
-export function ask(id: string, question: string): Task<'ask'> {
-  return { kind: 'ask', id, question }
+export function ask(id: string, question: string): Task<'confirm'> {
+  return { kind: 'confirm', id, question }
 }
 
 /** Returns lanes as a step. Empty lanes are omitted; a single lane is returned as plain steps. */

@@ -38,11 +38,11 @@ export function verificationReport(
     apiVersion: 'kcert/v1',
     kind: 'RotationVerification',
     generatedAt: timeOf(observed.atMs),
-    holds: checks.every(({ ok }) => ok),
-    authorities: caViews(target),
+    ok: checks.every(({ ok }) => ok),
+    cas: caViews(target),
     checks,
     handshakes: observed.handshakes.map(({ presenter, chain, atMs }) => ({
-      presenter,
+      server: presenter,
       chain: certificateViews(chain, observed.certificates, target),
       at: timeOf(atMs),
     })),
@@ -62,7 +62,7 @@ function checksOf(observed: Snapshot, target: Target, counted: readonly Counted[
         unreachable === undefined ? [] : [finding(name, unreachable)],
       ),
     ),
-    check('presenters', 'no server uses a certificate of the old CA', observed.handshakes.length, [
+    check('served-certificates', 'no server uses a certificate of the old CA', observed.handshakes.length, [
       ...presentersOfOldCa(observed, target).map((one) => ({ ...one, next: cureOf(observed, one.at) })),
       ...silentServers(observed),
     ]),
@@ -77,7 +77,7 @@ function checksOf(observed: Snapshot, target: Target, counted: readonly Counted[
       ],
     ),
     check(
-      'verifiers',
+      'trust',
       'every component trusts the new CA',
       files.length,
       files
@@ -94,7 +94,12 @@ function leavesCheck(observed: Snapshot, target: Target): Check {
   const leaves = ownLeaves(observed)
   const old = leaves.filter((leaf) => isLeafOf('oldCa', observed, leaf, target))
   const findings = old.map(({ file: { node, path } }) => finding(fileKey(node, path), 'signed by the old CA'))
-  return check('leaves', 'no file contains a leaf certificate of the old CA', leaves.length, findings)
+  return check(
+    'leaf-certificates',
+    'no file contains a leaf certificate of the old CA',
+    leaves.length,
+    findings,
+  )
 }
 
 /** Returns the checks that only concern the cluster CA. */

@@ -200,7 +200,7 @@ export class PodWatch {
     const [kind = '', id = ''] = (workload ?? '').split(' ')
     const [namespace = '', name = ''] = id.split('/')
     const { labels = {} } = pod.metadata
-    const selectors = this.site.inventory.workloads?.rereadingCa ?? []
+    const selectors = this.site.inventory.workloads?.reloadingCa ?? []
     return selectors.some((one) =>
       isSelected(one, {
         kind,

@@ -306,15 +306,20 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
       clock: systemClock,
       access: accessFor({ sshConfig: cluster.sshConfig }),
     })
-    expect(found.refusals).toEqual([])
+    expect(found.blockers).toEqual([])
     expect(found.nodes).toMatchObject([
       {
         name: 'cp1',
         role: 'control-plane',
         layout: 'kubeadm',
-        proof: { reads: true, writes: true, isRoot: true },
+        check: { canRead: true, canWrite: true, isRoot: true },
       },
-      { name: 'w1', role: 'worker', layout: 'kubeadm', proof: { reads: true, writes: true, isRoot: true } },
+      {
+        name: 'w1',
+        role: 'worker',
+        layout: 'kubeadm',
+        check: { canRead: true, canWrite: true, isRoot: true },
+      },
     ])
     expect(found.components.map(({ id }) => id)).toEqual([
       'cp1/kube-apiserver',

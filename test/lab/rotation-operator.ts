@@ -124,7 +124,7 @@ export const waiversOfUnreadLogs = waiving(
  * A client that follows the rules loads the bundle after its publication, and its new certificate after every verifier trusts it.
  */
 const hooks = `workloads:
-  rereadingCa:
+  reloadingCa:
     - { namespace: lab, name: bare-client-go }
 hooks:
 ${[5, 9]

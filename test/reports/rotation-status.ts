@@ -11,7 +11,7 @@ export const sampleStatus: RotationStatus = {
   generatedAt: at,
   state: 'in-progress',
   position: 'preparing',
-  authorities: [
+  cas: [
     {
       ca: 'cluster',
       oldCa: { generation: 'old', subject: 'CN=kubernetes', notAfter: '2026-12-30T08:00:00Z', sha256 },
@@ -38,7 +38,7 @@ export const sampleStatus: RotationStatus = {
     title,
     risk,
     state: index < 4 ? 'complete' : index === 4 ? 'incomplete' : 'waiting',
-    gaps:
+    pending:
       index === 4
         ? [
             { at: 'cp1/kubelet', what: '/etc/kubernetes/pki/ca.crt without the new CA' },
@@ -64,14 +64,14 @@ export const sampleStatus: RotationStatus = {
     ...(index < 4 ? { lastRun: { event: 'completed' as const, at } } : {}),
   })),
   nodes: [
-    { name: 'cp1', isControlPlane: true, isReady: true, clockSkewSeconds: 0.02, openPhases: [5] },
-    { name: 'cp2', isControlPlane: true, isReady: true, clockSkewSeconds: -0.4, openPhases: [5] },
+    { name: 'cp1', isControlPlane: true, isReady: true, clockSkewSeconds: 0.02, pendingPhases: [5] },
+    { name: 'cp2', isControlPlane: true, isReady: true, clockSkewSeconds: -0.4, pendingPhases: [5] },
     {
       name: 'w1',
       isControlPlane: false,
       isReady: false,
       unreachable: 'connection timed out',
-      openPhases: [],
+      pendingPhases: [],
     },
   ],
   blockers: [],

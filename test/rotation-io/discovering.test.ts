@@ -46,16 +46,16 @@ function nodeOfRoot(changes: string[]): NodeAccess {
 test.each([
   [
     false,
-    { reached: true, isRoot: true, clockSkewMs: 5, reads: true, writes: true, freeBytes: 7 },
+    { reachable: true, isRoot: true, clockSkewMs: 5, canRead: true, canWrite: true, freeBytes: 7 },
     [
       ...['folder /var/lib/kcert/copies', 'write /var/lib/kcert/copies/.kcert-N.probe'],
       ...['remove /var/lib/kcert/copies/.kcert-N.probe', 'folder /etc/kubernetes'],
       ...['write /etc/kubernetes/.kcert-N.probe', 'remove /etc/kubernetes/.kcert-N.probe'],
     ],
   ],
-  [true, { reached: true, isRoot: true, clockSkewMs: 5, reads: true, freeBytes: 7 }, []],
-])('read-only %s: the proof, and the changes for it', async (readOnly, proof, changes) => {
+  [true, { reachable: true, isRoot: true, clockSkewMs: 5, canRead: true, freeBytes: 7 }, []],
+])('read-only %s: the result, and the changes for it', async (readOnly, check, changes) => {
   const done: string[] = []
-  expect(await prove(nodeOfRoot(done), readOnly)).toEqual(proof)
+  expect(await prove(nodeOfRoot(done), readOnly)).toEqual(check)
   expect(done).toEqual(changes)
 })

@@ -272,7 +272,7 @@ test('cannot read a pod whose container is missing in the API server', async () 
 })
 
 test('prefers the setting of the operator to the facts of a program', async () => {
-  const workloads = { rereadingCa: [{ namespace: 'default', name: 'web' }] }
+  const workloads = { reloadingCa: [{ namespace: 'default', name: 'web' }] }
   const pod = await behind({ workloads, processes: [{ ...first, build: oldClientGo }] })
   expect(pod).toEqual({ rereads: true, readsOnce: undefined, searched: [] })
 })

@@ -37,7 +37,7 @@ const spoilers: readonly ((steps: Step[], dice: Dice) => Step[])[] = [
   // Without waits and probes.
   (steps) => steps.filter(({ kind }) => kind !== 'wait' && kind !== 'probe'),
   // Without restarts and rollouts.
-  (steps) => steps.filter(({ kind }) => kind !== 'restart' && kind !== 'roll'),
+  (steps) => steps.filter(({ kind }) => kind !== 'restart' && kind !== 'rollout'),
   (steps) => [...steps].reverse(),
   (steps, dice) =>
     steps

@@ -204,8 +204,8 @@ test('waits for connections with the old certificate to end when no kubelet has 
 test('names both roles of a file, and the credentials in a kubeconfig, as clients', async () => {
   const plan = await new SimulatedOperator(new Scene(byHand)).command((session) => session.plan())
   expect(plan.blockers).toEqual([])
-  const places = plan.presenters.flatMap(({ who, where }) =>
-    who === 'cp1/kube-apiserver' || who === 'w1/kubelet' ? [where] : [],
+  const places = plan.credentialHolders.flatMap(({ name, location }) =>
+    name === 'cp1/kube-apiserver' || name === 'w1/kubelet' ? [location] : [],
   )
   expect(places).toEqual([
     `${servingLeaf} (serving)`,

@@ -146,7 +146,7 @@ test('verify: anything not counted, published or observed is a finding', async (
   const emptied = { ...observed, published: [], handshakes: [] }
   const report = verificationReport(emptied, target, [], [])
   const open = report.checks.filter(({ ok }) => !ok).map(({ id }) => id)
-  expect(open).toEqual(expect.arrayContaining(['presenters', 'published', 'handshake-errors']))
+  expect(open).toEqual(expect.arrayContaining(['served-certificates', 'published', 'handshake-errors']))
   expect(report.checks.find(({ id }) => id === 'handshake-errors')?.findings[0]?.what).toContain(
     'no API server was found',
   )
@@ -377,7 +377,7 @@ test('phase 4 does not wait for a pod whose namespace is not observed: no instan
   const published = observed.published.filter(({ name }) => !name.startsWith(`${namespace}/`))
   const steps = phaseNumbered(4).plan({ ...observed, pods: [blind], published }, target)
   const actions = steps.flatMap(actionsOf)
-  expect(actions.map(({ kind }) => kind)).toContain('roll')
+  expect(actions.map(({ kind }) => kind)).toContain('rollout')
   expect(actions.flatMap((one) => (one.kind === 'wait' ? [one.until.kind] : []))).not.toContain('instant')
 })
 

@@ -139,7 +139,7 @@ test('breaks a front-proxy client of the new CA before an aggregated API server 
   await scene.runAll(1, 8)
   // The wait alone is enough to delay the plan.
   expect(
-    await edgeOf(scene, 9, (steps) => inOrder(steps).filter(({ kind }) => kind !== 'roll')),
+    await edgeOf(scene, 9, (steps) => inOrder(steps).filter(({ kind }) => kind !== 'rollout')),
   ).toBeUndefined()
   const early = (await edgeOf(scene, 9, (steps) => inOrder(steps).filter((one) => !isOfHandler(one))))!
   expect(early.verifier).toMatch(/^Pod default\/agg-/)
@@ -176,5 +176,5 @@ test('run, plan and undo refuse a broken connection before any change', async ()
 })
 
 function isOfHandler(action: Action): boolean {
-  return action.kind === 'roll' || (action.kind === 'wait' && action.until.kind === 'pods-started')
+  return action.kind === 'rollout' || (action.kind === 'wait' && action.until.kind === 'pods-started')
 }

@@ -80,7 +80,7 @@ test.for<{ name: string; shape: ClusterShape }>([
 test('names an action that must come before any change on a node, and writes no scripts', async () => {
   const operator = new SimulatedOperator(new Scene({ controlPlanes: 2, workers: 1 }))
   const { report } = await operator.command((session) => session.runbook(1, 'phase-1/'))
-  expect(report.back).toBe('kcert rotate-ca runbook phase-1-back --phase 1 --undo')
+  expect(report.rollback).toBe('kcert rotate-ca runbook phase-1-back --phase 1 --undo')
   await toAndFro(operator, 1)
   const work = operator.command((session) => session.runbook(2, 'DIR'))
   await expect(work).rejects.toMatchObject({

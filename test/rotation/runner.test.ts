@@ -73,7 +73,7 @@ class Run {
         write: by('write'),
         patch: by('patch'),
         restart: by('restart'),
-        roll: by('roll'),
+        roll: by('rollout'),
         probe: (action) => this.probe(action),
       },
       journal: this.journal,
@@ -200,7 +200,7 @@ describe('an observation', () => {
     const rotation = await run.open()
     await rotation.performAll([
       probing,
-      { kind: 'ask', phase: 4, id: 'Pod a', question: 'A?' },
+      { kind: 'confirm', phase: 4, id: 'Pod a', question: 'A?' },
       { ...write('cp1'), phase: 2 } as Action,
     ])
     const { observed, target } = await rotation.observe(phaseNumbered(1).sees)
@@ -559,9 +559,9 @@ describe('steps', () => {
     const object = { kind: 'Secret', name: 's' }
     await (await run.open()).performAll([
       { kind: 'patch-object', phase: 1, object, version: '1', change: { kind: 'delete' } },
-      { kind: 'roll', phase: 1, workload: 'w', annotation: 'a' },
+      { kind: 'rollout', phase: 1, workload: 'w', annotation: 'a' },
     ])
-    expect(run.acts.filter((act) => !act.startsWith('before'))).toEqual(['patch-object at 0', 'roll at 0'])
+    expect(run.acts.filter((act) => !act.startsWith('before'))).toEqual(['patch-object at 0', 'rollout at 0'])
   })
 
   test('in lanes run in parallel up to the limit', async () => {
@@ -694,7 +694,7 @@ test('calls one method of the executor for each kind of action', async () => {
     version: 'x',
     change: { kind: 'delete' },
   }
-  const roll: Action = { kind: 'roll', phase: 2, workload: 'Deployment a/b', annotation: '1' }
+  const roll: Action = { kind: 'rollout', phase: 2, workload: 'Deployment a/b', annotation: '1' }
   await (await run.open()).performAll([write('cp1'), patch, restart('cp1/kubelet'), roll])
   expect(run.methods).toEqual(['write write-file', 'patch patch-object', 'restart restart', 'roll roll'])
 })
@@ -757,7 +757,7 @@ describe('a probe', () => {
 })
 
 test('a confirmed question is recorded as a waiver, a declined one is not', async () => {
-  const ask: Action = { kind: 'ask', phase: 4, id: 'Pod a', question: 'A?' }
+  const ask: Action = { kind: 'confirm', phase: 4, id: 'Pod a', question: 'A?' }
   const run = await inState(2)
   await (await run.open()).performAll([ask])
   run.answers = false

@@ -145,7 +145,7 @@ test('halfway, shows pending items, each proof with its age, and the next comman
   expect(violations('RotationStatus', status)).toEqual([])
   await expect(renderStatus(status, wide)).toMatchFileSnapshot(golden('status-5'))
   const verification = await operator.command((session) => session.verify())
-  expect(verification.holds).toBe(false)
+  expect(verification.ok).toBe(false)
   await expect(renderVerification(verification, wide)).toMatchFileSnapshot(golden('verify-5'))
 })
 
@@ -352,7 +352,7 @@ test('uses a supplied CA instead of one that phase 1 would create, but not with 
   const operator = new SimulatedOperator(scene)
   const given = { cluster: scene.cluster.makeCa('our-own-ca', true) }
   const plan = await operator.command((session) => session.plan(), { settings: { given } })
-  expect(plan.authorities[0]?.newCa).toEqual({ generation: 'new', subject: 'CN=our-own-ca' })
+  expect(plan.cas[0]?.newCa).toEqual({ generation: 'new', subject: 'CN=our-own-ca' })
   const same = { cluster: { ...scene.cluster.oldCa, subject: 'CN=renamed' } }
   const refused = await stop(
     operator.command((session) => session.run([1]), { ...yes, settings: { given: same } }),
@@ -368,7 +368,7 @@ test('applies the choices for the rotation to later commands without the flags',
     settings: { cas: ['cluster'], withBridge: false },
   })
   const status = await operator.command((session) => session.status())
-  expect(status.authorities.map(({ ca, hasBridge }) => [ca, hasBridge])).toEqual([['cluster', false]])
+  expect(status.cas.map(({ ca, hasBridge }) => [ca, hasBridge])).toEqual([['cluster', false]])
 })
 
 test('does not confirm with --yes a question that only the operator can answer, and names the flag that does', async () => {

@@ -108,7 +108,7 @@ test('reports objects that kcert may not list, and fails the check', async () =>
     )
   }
   expect(storedCheck(observed, target)).toMatchObject({ ok: false, findings: [{ what: unknown }] })
-  expect(wholePlan(observed, target).blastRadius.storedUnread).toEqual(['Secret'])
+  expect(wholePlan(observed, target).blastRadius.storedUnchecked).toEqual(['Secret'])
   await scene.runInTurn(12)
 })
 

@@ -27,8 +27,8 @@ function planned(phase: number, { observed, target }: { observed: Snapshot; targ
     .plan(observed, target)
     .flatMap((step) => (step.kind === 'together' ? step.lanes.flatMap(({ steps }) => steps) : [step]))
   return {
-    rolled: actions.flatMap((action) => (action.kind === 'roll' ? [action.workload] : [])),
-    asked: actions.flatMap((action) => (action.kind === 'ask' ? [action.question] : [])),
+    rolled: actions.flatMap((action) => (action.kind === 'rollout' ? [action.workload] : [])),
+    asked: actions.flatMap((action) => (action.kind === 'confirm' ? [action.question] : [])),
   }
 }
 
@@ -84,7 +84,7 @@ test('rolls out a workload once for its bundle, although its namespace has had t
       .flatMap((step) => (step.kind === 'together' ? step.lanes : []))
       .flatMap(({ steps }) => steps)
       .flatMap((action) =>
-        action.kind === 'roll' && action.workload === verifier ? [action.annotation] : [],
+        action.kind === 'rollout' && action.workload === verifier ? [action.annotation] : [],
       )
   }
   const [first] = annotationsAt(observed.atMs)

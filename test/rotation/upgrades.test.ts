@@ -135,7 +135,7 @@ test.each(['kubeadm upgrade', 'kubeadm certs renew all'])(
     await settle(scene)
     const { next, blockers, phases } = await statusOf(scene)
     expect([next?.command, blockers]).toEqual(['kcert rotate-ca --phase 12', []])
-    expect(phases[11]!.gaps).toEqual(
+    expect(phases[11]!.pending).toEqual(
       expect.arrayContaining([
         { at: 'cp2:/etc/kubernetes/controller-manager.conf', what: 'client certificate of the old CA' },
         { at: 'cp2/kube-apiserver', what: 'serving certificate of the old CA' },

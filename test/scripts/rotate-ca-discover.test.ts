@@ -45,11 +45,11 @@ test('names nodes that cannot be reached, and writes the file for completion', a
   const report = JSON.parse(stdout)
   expect(violations('Discovery', report)).toEqual([])
   expect(report.nodes).toMatchObject([
-    { name: 'cp-a', role: 'control-plane', layout: 'unknown', proof: { reached: false } },
+    { name: 'cp-a', role: 'control-plane', layout: 'unknown', check: { reachable: false } },
     {
       name: 'w-a',
       role: 'worker',
-      proof: { reached: false, fault: expect.stringContaining('status was 1') },
+      check: { reachable: false, error: expect.stringContaining('status was 1') },
     },
   ])
   const text = readFileSync(join(folder, 'a.yaml'), 'utf8')
@@ -70,7 +70,7 @@ test.each([
   putNode('a', version)
   const { stdout } = await run([...nowhere, '--out', `${layout}.yaml`, '-o', 'json'])
   const report = JSON.parse(stdout)
-  expect(report.refusals[0].what).toContain(message)
+  expect(report.blockers[0].what).toContain(message)
   expect(report).not.toHaveProperty('written')
   expect(existsSync(join(folder, `${layout}.yaml`))).toBe(false)
 })
@@ -85,26 +85,26 @@ test('reports a node whose name is refused, and examines the others', async () =
   expect(exit).toBe(4)
   const report = JSON.parse(stdout)
   expect(violations('Discovery', report)).toEqual([])
-  const unreached = { reached: false, fault: expect.stringContaining('status was 1') }
+  const unreached = { reachable: false, error: expect.stringContaining('status was 1') }
   expect(report.nodes).toMatchObject([
-    { name: 'cp-a', access: 'false cp-a 192.0.2.1', proof: unreached },
+    { name: 'cp-a', access: 'false cp-a 192.0.2.1', check: unreached },
     {
       name: '127.1',
       access: 'refused',
-      proof: {
-        reached: false,
-        fault: expect.stringMatching(/^invalid node name "127\.1": .* this machine instead/),
+      check: {
+        reachable: false,
+        error: expect.stringMatching(/^invalid node name "127\.1": .* this machine instead/),
       },
     },
-    { name: 'w-b', addresses: ['w-b'], access: 'false w-b w-b', proof: unreached },
-    { name: 'worker.1', access: 'false worker.1 192.0.2.1', proof: unreached },
+    { name: 'w-b', addresses: ['w-b'], access: 'false w-b w-b', check: unreached },
+    { name: 'worker.1', access: 'false worker.1 192.0.2.1', check: unreached },
   ])
 })
 
 test('refuses a version on which no rotation was tested', async () => {
   putNode('a', 'v1.29.4')
   const { stdout } = await run([...nowhere, '--dry-run', '-o', 'json'])
-  const whats = JSON.parse(stdout).refusals.map(({ what }: { what: string }) => what)
+  const whats = JSON.parse(stdout).blockers.map(({ what }: { what: string }) => what)
   expect(whats).toContain('Kubernetes 1.29 is untested: a')
 })
 
@@ -123,7 +123,7 @@ test('reaches a node whose session opens more slowly than --request-timeout', as
   const { stdout } = await run([
     ...['rotate-ca', 'discover', '--dry-run', ...access, '--request-timeout', '2s', '-o', 'json'],
   ])
-  expect(JSON.parse(stdout).nodes).toMatchObject([{ name: 'cp-a', proof: { reached: true } }])
+  expect(JSON.parse(stdout).nodes).toMatchObject([{ name: 'cp-a', check: { reachable: true } }])
 }, 120_000)
 
 test.each([

@@ -53,7 +53,7 @@ export const rotationSettingsFlags = Flag.inGroup('ROTATION', {
     'time between the starts of two workload restarts, such as 30s (default as in the inventory, or 0s)',
   ),
   'trust-reloading-clients': Flag.boolean(
-    'skip the restart of pods whose programs have client-go 0.36 or later, or that rereadingCa in the inventory lists (default); --no-trust-reloading-clients restarts them too',
+    'skip the restart of pods whose programs have client-go 0.36 or later, or that reloadingCa in the inventory lists (default); --no-trust-reloading-clients restarts them too',
     { allowNo: true, default: true },
   ),
   'accept-outage': Flag.boolean('allow a restart of the only API server, if one of its flags must change'),

@@ -34,7 +34,7 @@ export function pausing({ between, rollEveryMs, pace, goesOn, stop, begin }: Pau
       if (lastNode !== undefined && !(await goesOn(node))) throw paused(node, action.phase)
       lastNode = node
     }
-    if (action.kind === 'roll' && rollEveryMs > 0) {
+    if (action.kind === 'rollout' && rollEveryMs > 0) {
       const restMs = lastRollMs + rollEveryMs - pace.now()
       if (restMs > 0) await pace.sleep(restMs)
       stop()

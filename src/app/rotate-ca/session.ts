@@ -252,10 +252,10 @@ export class RotationSession {
     const scripts = runbook.groups.flatMap(({ atOnce, scripts: its }, index) =>
       its.map(({ node, acts }) => ({
         order: index + 1,
-        atOnce,
+        maxParallel: atOnce,
         node,
         path: `${folderOfScript(index + 1, node)}/run.sh`,
-        acts: acts.map(describeAction),
+        actions: acts.map(describeAction),
       })),
     )
     const next = {
@@ -274,7 +274,7 @@ export class RotationSession {
       folder,
       scripts,
       next,
-      ...(scripts.length > 0 && commands.back !== undefined && { back: commands.back }),
+      ...(scripts.length > 0 && commands.back !== undefined && { rollback: commands.back }),
     }
     const files = groups.flatMap((group, index) =>
       group.flatMap(({ node, files: its }) =>

@@ -109,7 +109,7 @@ export async function openRotation(
     ports,
     presets: {
       ...(cas === undefined ? {} : { cas }),
-      ...(workloads?.atOnce === undefined ? {} : { atOnce: workloads.atOnce }),
+      ...(workloads?.maxUnavailable === undefined ? {} : { atOnce: workloads.maxUnavailable }),
     },
     rollEveryMs: (workloads?.paceSeconds ?? 0) * 1000,
     hooks: inventory.hooks ?? [],

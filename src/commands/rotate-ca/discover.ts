@@ -41,7 +41,7 @@ untested releases, and one CA for several roles.`
     'Reach nodes that are containers': "kcert rotate-ca discover --access 'command:docker exec -i {node}'",
     'Read nodes without logins, through a pod on each node':
       "kcert rotate-ca discover --read-only --access 'command:kubectl -n kube-system exec -qi kcert-reader-{node} -- chroot /host'",
-    'List nodes that kcert cannot write to, without writing the inventory': `kcert rotate-ca discover --dry-run -o json | jq -r '.nodes[] | select(.proof.writes | not) | .name'`,
+    'List nodes that kcert cannot write to, without writing the inventory': `kcert rotate-ca discover --dry-run -o json | jq -r '.nodes[] | select(.check.canWrite | not) | .name'`,
   })
 
   static override flags = {
@@ -62,7 +62,7 @@ untested releases, and one CA for several roles.`
       become: Flag.word(['sudo'], 'become root with sudo, without a password'),
       local: Flag.value(
         'NODE',
-        'node that kcert runs on (default: the node with the name and machine-id of this machine)',
+        'node that kcert runs on (default the node with the name and machine-id of this machine)',
       ),
     }),
     ...Flag.clusterFlags,
@@ -108,12 +108,12 @@ untested releases, and one CA for several roles.`
 
 function exitOf({
   nodes,
-  refusals,
+  blockers,
 }: {
-  nodes: readonly { proof: { reached: boolean; writes?: boolean | undefined } }[]
-  refusals: readonly unknown[]
+  nodes: readonly { check: { reachable: boolean; canWrite?: boolean | undefined } }[]
+  blockers: readonly unknown[]
 }): ExitCode {
-  if (nodes.some(({ proof }) => !proof.reached)) return exitCodes.unreachable
-  if (nodes.some(({ proof }) => proof.writes === false)) return exitCodes.no
-  return refusals.length > 0 ? exitCodes.refused : exitCodes.done
+  if (nodes.some(({ check }) => !check.reachable)) return exitCodes.unreachable
+  if (nodes.some(({ check }) => check.canWrite === false)) return exitCodes.no
+  return blockers.length > 0 ? exitCodes.refused : exitCodes.done
 }

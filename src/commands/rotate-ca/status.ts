@@ -23,7 +23,7 @@ their age. This command writes nothing and does not repeat checks. To repeat the
   static override examples = RotationCommand.examplesOf({
     'Show the state': 'kcert rotate-ca status',
     'List the incomplete phases, for a script':
-      'kcert rotate-ca status -o json | jq \'.phases[] | select(.state != "holds") | .number\'',
+      'kcert rotate-ca status -o json | jq \'.phases[] | select(.state != "complete") | .number\'',
     'Write an HTML page for the change ticket': 'kcert rotate-ca status -o html > rotation.html',
     'Use an inventory and a journal in another folder':
       'kcert rotate-ca status --inventory lab/kcert.yaml --journal lab/kcert-rotation.jsonl',

@@ -56,6 +56,6 @@ After phase 12, kcert also checks that nothing trusts the old CA. It lists what 
     const report = await this.withSession(flags, 'read', (session) => session.verify())
     if (evidence !== undefined) writePublicFile(evidence, renderJson(report), { replace: force })
     await this.show(output, report, renderVerification)
-    return report.holds ? exitCodes.done : exitCodes.no
+    return report.ok ? exitCodes.done : exitCodes.no
   }
 }

@@ -93,9 +93,9 @@ test('shows every certificate with its state in words, and every problem with wh
 
 test('shows every phase with its pending items', () => {
   const text = textOf(readHtml(renderStatusHtml(sampleStatus)))
-  for (const { number, title, gaps, state } of sampleStatus.phases) {
+  for (const { number, title, pending, state } of sampleStatus.phases) {
     expect(text).toContain(`Phase ${number}: ${title}`)
-    if (state === 'incomplete') for (const { what } of gaps) expect(text).toContain(what)
+    if (state === 'incomplete') for (const { what } of pending) expect(text).toContain(what)
   }
 })
 

@@ -72,19 +72,19 @@ ${state === 'incomplete' ? gateDetails(phase) : undefined}${remarks.map((remark)
 }
 
 /** The pending items of a phase, by location. */
-function gateDetails({ gaps }: PhaseView): Markup {
+function gateDetails({ pending }: PhaseView): Markup {
   return html`<details open><summary>Pending</summary>${table(
     'The phase is complete when this list is empty.',
     [
       { title: 'At', kind: 'name', cell: ({ at }) => at },
       { title: 'What', cell: ({ what }) => what },
     ],
-    groupsOf(gaps),
+    groupsOf(pending),
   )}</details>
 `
 }
 
-function caSection({ authorities: cas, generatedAt }: RotationStatus): Markup {
+function caSection({ cas, generatedAt }: RotationStatus): Markup {
   const rows = cas.flatMap(({ ca, oldCa, newCa }) => [
     { name: `old ${ca} CA`, ...oldCa },
     { name: `new ${ca} CA`, ...newCa },
@@ -132,7 +132,7 @@ function nodeSection(nodes: readonly NodeView[]): Markup {
               ? badge(isReady ? 'Ready' : 'not Ready', isReady ? 'good' : 'bad')
               : html`${badge('unreachable', 'bad')} ${unreachable}`,
         },
-        { title: 'Pending in phases', cell: ({ openPhases }) => openPhases.join(', ') || 'none' },
+        { title: 'Pending in phases', cell: ({ pendingPhases }) => pendingPhases.join(', ') || 'none' },
       ],
       nodes,
     ),

@@ -22,13 +22,13 @@ export function renderPhasePlan(
   isUndo = false,
   whenDone = 'already complete: nothing to do',
 ): string {
-  const { number, title, risk, steps, remarks, gaps } = plan
+  const { number, title, risk, steps, remarks, pending } = plan
   const { paint } = view
   const head = [
     `${paint.heading(`phase ${number}`)} ${printable(title)}`,
     `  ${risk === 'irreversible' ? paint.severity.critical(risks[risk]) : risks[risk]}; about ${durationText(plan.estimatedSeconds)}`,
   ]
-  const holds = !isUndo && gaps.length === 0 ? [`  ${whenDone}`] : []
+  const holds = !isUndo && pending.length === 0 ? [`  ${whenDone}`] : []
   const nothing = isUndo && steps.length === 0 ? ['  nothing to roll back'] : []
   const notes = remarks.map((remark) => `  ${paint.faint('note:')} ${printable(remark)}`)
   return `${[...head, ...holds, ...nothing, ...stepLines(steps, view), ...notes].join('\n')}\n`
@@ -42,12 +42,12 @@ export function renderPlan(plan: RotationPlan, view: View, isUndo = false): stri
   )
   if (plan.scope === 'phase') {
     const none = isUndo && phases.length === 0 ? ['nothing to roll back'] : []
-    return joinSections([caLines(plan.authorities, view), ...phases, none])
+    return joinSections([caLines(plan.cas, view), ...phases, none])
   }
   return joinSections([
-    [view.paint.heading('CA rotation plan; nothing was written'), ...caLines(plan.authorities, view)],
-    partyLines('TRUST HOLDER', plan.verifiers, view),
-    partyLines('CREDENTIAL HOLDER', plan.presenters, view),
+    [view.paint.heading('CA rotation plan; nothing was written'), ...caLines(plan.cas, view)],
+    partyLines('TRUST HOLDER', plan.trustHolders, view),
+    partyLines('CREDENTIAL HOLDER', plan.credentialHolders, view),
     ...phases,
     disturbanceLines(plan, view),
     assumptionLines(plan, view),
@@ -120,29 +120,29 @@ function withoutNodeName(text: string): string {
   return text.replace(/CN=system:node:[^ ,+]+/g, 'CN=system:node:…')
 }
 
-type Party = RotationPlan['presenters'][number]
+type Party = RotationPlan['credentialHolders'][number]
 
 /** Holders of the same credential in the same place share one line, with their number. */
 function partyLines(title: string, parties: readonly Party[], view: View): string[] {
-  const rows = parties.map(({ who, where, certificates, loaded }) => {
-    const slash = who.indexOf('/')
+  const rows = parties.map(({ name, location, certificates, loaded }) => {
+    const slash = name.indexOf('/')
     return {
-      who,
-      where,
-      kind: who.includes(' ') ? `${who.split(' ', 1)[0]} …${who.slice(slash)}` : who.slice(slash + 1),
+      name,
+      location,
+      kind: name.includes(' ') ? `${name.split(' ', 1)[0]} …${name.slice(slash)}` : name.slice(slash + 1),
       holds: withoutNodeName(certificatesText(certificates)),
       shows: loaded === undefined ? '' : withoutNodeName(certificatesText(loaded)),
     }
   })
-  const groups = Map.groupBy(rows, ({ who, ...same }) => JSON.stringify(same))
+  const groups = Map.groupBy(rows, ({ name, ...same }) => JSON.stringify(same))
   return table(
     view,
     [...groups.values()].flatMap((group) =>
-      group.slice(0, 1).map((first) => ({ ...first, all: group.map(({ who }) => who) })),
+      group.slice(0, 1).map((first) => ({ ...first, all: group.map(({ name }) => name) })),
     ),
     [
       { title, cell: ({ all }) => partiesText(all), shrinkTo: 20, preferredMinWidth: 40, cut: 'middle' },
-      { title: 'WHERE', cell: ({ where }) => where, shrinkTo: 16, cut: 'middle', dropRank: 2 },
+      { title: 'WHERE', cell: ({ location }) => location, shrinkTo: 16, cut: 'middle', dropRank: 2 },
       { title: 'CONFIGURED', cell: ({ holds }) => holds, shrinkTo: 16 },
       { title: 'IN USE', cell: ({ shows }) => shows, shrinkTo: 16, dropRank: 1 },
     ],
@@ -150,15 +150,15 @@ function partyLines(title: string, parties: readonly Party[], view: View): strin
 }
 
 /** `kube-apiserver on cp1, cp2, cp3`, or the objects by name. */
-function partiesText(who: readonly string[]): string {
-  const split = who.map(splitPlace)
+function partiesText(name: readonly string[]): string {
+  const split = name.map(splitPlace)
   const [{ what } = {}] = split
-  if (who.length === 1 || !what || split.some(({ node }) => node === undefined)) return someOf(who, 2)
+  if (name.length === 1 || !what || split.some(({ node }) => node === undefined)) return someOf(name, 2)
   const nodes = split.flatMap(({ node }) => node ?? [])
   return `${what} on ${placesText(nodes, 4)}`
 }
 
-function disturbanceLines({ restarts, rolls }: RotationPlan, { paint }: View): string[] {
+function disturbanceLines({ restarts, rollouts }: RotationPlan, { paint }: View): string[] {
   const byName = Map.groupBy(
     restarts,
     ({ process: id, phases }) => `${id.slice(id.indexOf('/') + 1)} in ${phasesText(phases)}`,
@@ -171,7 +171,7 @@ function disturbanceLines({ restarts, rolls }: RotationPlan, { paint }: View): s
       return `  ${name} on ${printable(someOf(nodes, 6))}`
     }),
     ...(apis ? [] : ['  no API server restarts']),
-    ...rolls.map(
+    ...rollouts.map(
       ({ workload, phases, pods }) =>
         `  ${printable(workload)} is rolled out in ${phasesText(phases)} (${counted(pods, 'pod')})`,
     ),
@@ -187,9 +187,9 @@ function phasesText(numbers: readonly number[]): string {
   return `phase${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')}`
 }
 
-function radiusLines({ blastRadius, authorities: cas }: RotationPlan, { paint }: View): string[] {
+function radiusLines({ blastRadius, cas }: RotationPlan, { paint }: View): string[] {
   const { caBundles, appliedBundles, kubeconfigs, joinTokens, foreign, stored } = blastRadius
-  const { storedUnread, barePods, pods } = blastRadius
+  const { storedUnchecked, barePods, pods } = blastRadius
   const outside = kubeconfigs.filter(({ onNode }) => !onNode)
   const pin = cas.find(({ ca }) => ca === 'cluster')?.oldPin
   return [
@@ -204,14 +204,14 @@ function radiusLines({ blastRadius, authorities: cas }: RotationPlan, { paint }:
           `  manifests applied with kubectl contain the old CA and would restore it: ${printable(someOf(appliedBundles, 6))}. Put both CAs into their caBundle after phase 9, and only the new CA after phase 12`,
         ]),
     ...foreign.map(
-      ({ presenter, leaf }) =>
-        `  ${printable(presenter)} serves ${printable(leaf.subject)}, signed by the old CA: its owner must reissue it before phase 12`,
+      ({ server, leaf }) =>
+        `  ${printable(server)} serves ${printable(leaf.subject)}, signed by the old CA: its owner must reissue it before phase 12`,
     ),
     ...stored.map(
       ({ object, what, owner }) =>
         `  ${printable(object)} ${printable(what)}: ${owner === undefined ? 'its owner' : `its owner (${printable(owner)})`} must replace it before phase 12`,
     ),
-    ...storedUnread.map(
+    ...storedUnchecked.map(
       (kind) => `  ${kind}s of other applications were not checked: kcert may not list them`,
     ),
     `  ${counted(kubeconfigs.length - outside.length, 'kubeconfig')} on nodes, rewritten in phase 7`,

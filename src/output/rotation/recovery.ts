@@ -16,8 +16,8 @@ export function renderRecovery(report: RotationRecovery, { paint }: View): strin
   const byNode = Map.groupBy(files, ({ node }) => node)
   const lines = [
     ...renewed.map(
-      ({ subject, expired, until }) =>
-        `${paint.heading(printable(subject))} expired ${expired.slice(0, 10)}: renewed until ${until.slice(0, 10)} with the same name and key`,
+      ({ subject, expiredAt, notAfter }) =>
+        `${paint.heading(printable(subject))} expired ${expiredAt.slice(0, 10)}: renewed until ${notAfter.slice(0, 10)} with the same name and key`,
     ),
     ...[...byNode].flatMap(([node, its]) => [
       `${printable(node)}: ${counted(its.length, 'file')}`,

@@ -5,19 +5,19 @@ import type { View } from '../view.ts'
 
 /** Returns which scripts to run on which nodes, in order, and the next command. */
 export function renderRunbook(runbook: RotationRunbook, { paint }: View): string {
-  const { phase, title, folder, scripts, next, back } = runbook
+  const { phase, title, folder, scripts, next, rollback } = runbook
   const order = Map.groupBy(scripts, (script) => script.order)
   const groups = [...order.values()].flatMap((group) => {
-    const [{ order: number, atOnce } = { order: 0, atOnce: 1 }] = group
-    const most = Math.min(atOnce, group.length)
+    const [{ order: number, maxParallel } = { order: 0, maxParallel: 1 }] = group
+    const most = Math.min(maxParallel, group.length)
     const beside = group.length > 1 ? `, at most ${most} at a time` : ''
     return [
       `${paint.heading(`${number}.`)} on ${group.length === 1 ? 'this node' : `these ${group.length} nodes`}${beside}:`,
       ...group
         .slice(0, mostShown)
-        .flatMap(({ node, path, acts }) => [
+        .flatMap(({ node, path, actions }) => [
           `  ${printable(node)}: sh ${printable(path.slice(path.indexOf('/') + 1))}, in the copy of ${printable(`${folder}/${path.slice(0, path.indexOf('/'))}`)}`,
-          ...acts.map((act) => `      ${printable(act)}`),
+          ...actions.map((action) => `      ${printable(action)}`),
         ]),
       ...(group.length > mostShown ? [`  and ${counted(group.length - mostShown, 'node')} more`] : []),
     ]
@@ -34,7 +34,7 @@ export function renderRunbook(runbook: RotationRunbook, { paint }: View): string
         ]),
     `next: ${printable(next.command)}`,
     `      ${printable(next.why)}`,
-    ...(back === undefined ? [] : [`to roll back these changes by scripts: ${printable(back)}`]),
+    ...(rollback === undefined ? [] : [`to roll back these changes by scripts: ${printable(rollback)}`]),
   ]
   return `${lines.join('\n')}\n`
 }

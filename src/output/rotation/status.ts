@@ -41,10 +41,7 @@ export function renderStatus(status: RotationStatus, view: View): string {
 }
 
 function headLines(status: RotationStatus, view: View): string[] {
-  return [
-    `${view.paint.heading('CA rotation')} ${progressText(status)}`,
-    ...caLines(status.authorities, view),
-  ]
+  return [`${view.paint.heading('CA rotation')} ${progressText(status)}`, ...caLines(status.cas, view)]
 }
 
 /** Returns the state in a few words: "in progress: certificates of the new CA are not used yet". */
@@ -86,8 +83,8 @@ export function lastRunText({ event, at }: NonNullable<PhaseView['lastRun']>): s
 }
 
 /** Returns the state of a phase in words: complete, the number of pending items, or waiting for an earlier phase. */
-export function stateText({ state, gaps }: PhaseView): string {
-  if (state === 'incomplete') return `${gaps.length.toLocaleString('en')} pending`
+export function stateText({ state, pending }: PhaseView): string {
+  if (state === 'incomplete') return `${pending.length.toLocaleString('en')} pending`
   return state === 'complete' ? 'complete' : 'waiting'
 }
 
@@ -96,11 +93,11 @@ function strokeOf({ state }: PhaseView, { status, faint }: Paint) {
   return state === 'incomplete' ? status.warning : faint
 }
 
-const mostGaps = 50
+const mostPending = 50
 
 /** Returns the pending items with one line for each location. Equal items on many nodes share one line. */
-export function groupsOf(gaps: PhaseView['gaps']): readonly { at: string; what: string }[] {
-  const places = [...Map.groupBy(gaps, ({ at }) => at)].map(([at, all]) => ({
+export function groupsOf(pending: PhaseView['pending']): readonly { at: string; what: string }[] {
+  const places = [...Map.groupBy(pending, ({ at }) => at)].map(([at, all]) => ({
     at,
     ...{ node: undefined, what: '' },
     ...splitPlace(at),
@@ -118,15 +115,15 @@ export function groupsOf(gaps: PhaseView['gaps']): readonly { at: string; what: 
   })
 }
 
-function openLines({ number, state, gaps, remarks }: PhaseView, view: View): string[] {
+function openLines({ number, state, pending, remarks }: PhaseView, view: View): string[] {
   const { paint } = view
   const notes = remarks.map((remark) => `  ${paint.faint('note:')} ${printable(remark)}`)
   if (state !== 'incomplete')
     return state === 'complete' && notes.length > 0 ? [`phase ${number}`, ...notes] : []
-  const groups = groupsOf(gaps)
-  const more = groups.length - mostGaps
+  const groups = groupsOf(pending)
+  const more = groups.length - mostPending
   return [
-    ...table(view, groups.slice(0, mostGaps), [
+    ...table(view, groups.slice(0, mostPending), [
       { title: 'AT', cell: ({ at }) => at, shrinkTo: 24, cut: 'middle' },
       { title: `PENDING IN PHASE ${number}`, cell: ({ what }) => what, shrinkTo: 24 },
     ]),
@@ -192,7 +189,7 @@ function nodeLines({ nodes }: RotationStatus, view: View): string[] {
         skew === undefined ? '' : `${skew >= 0 ? '+' : ''}${skew.toFixed(2)} s`,
       dropRank: 1,
     },
-    { title: 'PENDING IN PHASES', cell: ({ openPhases }) => openPhases.join(', ') || 'none' },
+    { title: 'PENDING IN PHASES', cell: ({ pendingPhases }) => pendingPhases.join(', ') || 'none' },
   ])
 }
 

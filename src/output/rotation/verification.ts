@@ -8,10 +8,7 @@ import { caLines } from './cas.ts'
 const mostFindings = 50
 
 /** Returns every question with its answer, and the objections by name. */
-export function renderVerification(
-  { holds, authorities: cas, checks }: RotationVerification,
-  view: View,
-): string {
+export function renderVerification({ ok, cas, checks }: RotationVerification, view: View): string {
   const { paint } = view
   const findings = checks.flatMap(({ id, findings: its }) => its.map((one) => ({ id, ...one })))
   const more = findings.length - mostFindings
@@ -31,7 +28,7 @@ export function renderVerification(
     accepted.map(({ at, what }) => `accepted with --waive at ${printable(at)}: ${printable(what)}`),
     more > 0 ? [`and ${more.toLocaleString('en')} more: -o json shows all`] : [],
     [
-      holds
+      ok
         ? paint.status.ok('verified: nothing presents the old CA')
         : paint.status.critical('not verified: fix the findings above first'),
     ],

@@ -72,10 +72,10 @@ test.each([
   ['write-file', true],
   ['patch-object', true],
   ['restart', true],
-  ['roll', true],
+  ['rollout', true],
   ['wait', false],
   ['probe', false],
-  ['ask', false],
+  ['confirm', false],
 ])('a plan with a step %s, alone or in a lane, is checked: %s', (kind, isChecked) => {
   const probe = { kind: 'probe', phase: 5, subject: { kind: 'logs', node: 'w1' } } as never
   const step = {
@@ -95,7 +95,7 @@ test.each([
 })
 
 test('distinguishes pods by the workloads that are rolled out or waited for', () => {
-  const roll = (workload: string): Action => ({ kind: 'roll', phase: 5, workload }) as never
+  const roll = (workload: string): Action => ({ kind: 'rollout', phase: 5, workload }) as never
   const wait = (until: object): Action => ({ kind: 'wait', phase: 5, until }) as never
   check(
     write('a'),

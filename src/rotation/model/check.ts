@@ -55,7 +55,7 @@ export function checkPlan(
 }
 
 function rolledBy(action: Action): readonly string[] {
-  if (action.kind === 'roll') return [action.workload]
+  if (action.kind === 'rollout') return [action.workload]
   if (action.kind !== 'wait') return []
   // A wait for the pods of a workload refers to an earlier rollout.
   const { workload }: { readonly kind: string; readonly workload?: string } = action.until

@@ -20,7 +20,7 @@ export function perform(world: World, action: Action): void {
   if (action.kind === 'write-file') writeFile(world, action)
   else if (action.kind === 'patch-object') patchObject(world, action)
   else if (action.kind === 'restart') restart(world, action)
-  else if (action.kind === 'roll') roll(world, action.workload)
+  else if (action.kind === 'rollout') roll(world, action.workload)
   else if (action.kind === 'wait') wait(world, action.until)
   else if (action.kind === 'probe') probe(world, action.subject)
 }

@@ -129,9 +129,9 @@ class Imagined implements Issuing {
     if (action.kind === 'write-file') this.write(action)
     else if (action.kind === 'patch-object') this.patch(action)
     else if (action.kind === 'restart') this.restart(action.process)
-    else if (action.kind === 'roll') this.roll(action.workload, action.annotation)
+    else if (action.kind === 'rollout') this.roll(action.workload, action.annotation)
     else if (action.kind === 'wait') this.wait(action.until)
-    else if (action.kind === 'ask') this.waivers.add(action.id)
+    else if (action.kind === 'confirm') this.waivers.add(action.id)
     else {
       const key = evidenceKey(action.subject)
       this.tables.evidence.set(key, { key, ok: true, atMs: this.nowMs, detail: 'foreseen' })

@@ -22,7 +22,7 @@ export const handlers: Part<Sees> = (observed, target) => {
     target.atOnce,
     Array.from(workloads, (id) => ({ id })),
     ({ id: workload }) => [
-      { kind: 'roll', workload, annotation },
+      { kind: 'rollout', workload, annotation },
       wait(
         { kind: 'pods-started', workload, sinceMs },
         `pods of ${workload} have read both front-proxy CAs`,
