@@ -27,7 +27,7 @@ const caSchema = v.object({
 const signatureSchema = v.object({
   tokenId: v.string(),
   state: described(
-    v.picklist(['stands', 'stale', 'missing', 'orphaned', 'unknown']),
+    v.picklist(['valid', 'stale', 'missing', 'orphaned', 'unknown']),
     'stale: it does not match the current text and token; missing: there is no signature with this signing token; orphaned: no valid signing token has this ID; unknown: no permission to read the Secrets of the tokens',
   ),
 })

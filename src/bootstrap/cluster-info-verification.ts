@@ -87,7 +87,7 @@ function signatureLines({ info, tokens }: VerificationFacts): CheckLine[] {
   }
   if (states.length === 0) return [okLine(id, 'no token signs it, so no node can join with a token now')]
   return states.map(({ tokenId, state }): CheckLine => {
-    if (state === 'stands') return okLine(id, `the signature with token ${tokenId} is valid`)
+    if (state === 'valid') return okLine(id, `the signature with token ${tokenId} is valid`)
     const detail =
       state === 'missing'
         ? `there is no signature with token ${tokenId}`

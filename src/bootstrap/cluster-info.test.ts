@@ -44,7 +44,7 @@ test("reads the server and its CA from kubeadm's ConfigMap without faults", asyn
   expect(info.faults).toEqual([])
   expect(info.server).toBe('https://192.0.2.1:6443')
   expect(info.cas.map(({ subject }) => subject.commonName)).toEqual(['kubernetes'])
-  expect(signatureState(info, token)).toBe('stands')
+  expect(signatureState(info, token)).toBe('valid')
   expect(signatureState(info, other)).toBe('missing')
 })
 

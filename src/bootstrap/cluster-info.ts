@@ -69,10 +69,10 @@ export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInf
 export function signatureState(
   { kubeconfig, signatures }: Pick<ClusterInfo, 'kubeconfig' | 'signatures'>,
   token: BootstrapToken,
-): 'stands' | 'stale' | 'missing' {
+): 'valid' | 'stale' | 'missing' {
   const signature = signatures.get(token.id)
   if (signature === undefined) return 'missing'
-  return verifiesKubeconfig(kubeconfig, signature, token) ? 'stands' : 'stale'
+  return verifiesKubeconfig(kubeconfig, signature, token) ? 'valid' : 'stale'
 }
 
 function contentOf({ clusters, users }: Kubeconfig) {

@@ -22,8 +22,8 @@ export const bootstrapProgressSchema = v.object({
   generatedAt: v.pipe(v.string(), v.isoTimestamp()),
   node: v.string(),
   verdict: described(
-    v.picklist(['arrived', 'stopped']),
-    'arrived: the node is registered and its kubelet reports',
+    v.picklist(['joined', 'stopped']),
+    'joined: the node is registered and its kubelet reports',
   ),
   ready: v.optional(described(v.boolean(), 'whether the Node is Ready; absent where that is unknown')),
   stoppedAt: v.optional(v.string()),

@@ -53,19 +53,19 @@ test('has fifteen steps in order', () => {
 })
 
 test('treats a Ready Node without a Lease as joined, and one that is not Ready as never reported', () => {
-  expect(stopOf({ lease: 'absent' }, arrived)).toMatchObject({ verdict: 'arrived', stoppedAt: undefined })
+  expect(stopOf({ lease: 'absent' }, arrived)).toMatchObject({ verdict: 'joined', stoppedAt: undefined })
   const silent = stopOf({ lease: 'absent', nodeObject: { isReady: false } }, arrived)
   expect(silent).toMatchObject({ verdict: 'stopped', stoppedAt: 'lease' })
 })
 
 test('treats a registered node with a heartbeat as joined, which proves every earlier step', () => {
   const { verdict, steps } = bootstrapProgress(arrived)
-  expect(verdict).toBe('arrived')
+  expect(verdict).toBe('joined')
   expect(steps.filter(({ outcome }) => outcome !== 'done')).toEqual([])
 })
 
 test('needs neither the token nor the request of a joined node', () => {
-  expect(stopOf({ tokens: [], requests: [] }, arrived).verdict).toBe('arrived')
+  expect(stopOf({ tokens: [], requests: [] }, arrived).verdict).toBe('joined')
 })
 
 test.each<[string, Partial<ProgressFacts>, number, string, string]>([

@@ -72,7 +72,7 @@ export function bootstrapProgress(facts: ProgressFacts): BootstrapProgress {
     kind: 'BootstrapProgress',
     generatedAt: rfc3339(facts.now),
     node: facts.node,
-    verdict: stoppedAt === undefined && far >= 13 ? 'arrived' : 'stopped',
+    verdict: stoppedAt === undefined && far >= 13 ? 'joined' : 'stopped',
     ...given({
       ready: typeof facts.nodeObject === 'object' ? facts.nodeObject.isReady : undefined,
       stoppedAt,

@@ -14,7 +14,7 @@ const right: TokenFindings = {
     faults: [],
   },
   isTheSame: true,
-  signature: 'stands',
+  signature: 'valid',
   recognition: { as: 'known', username: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] },
   rights: rights.map((one) => ({ right: one, allowed: true })),
 }

@@ -75,7 +75,7 @@ function usageLines({ facts: { usages }, signature }: TokenFindings): CheckLine[
 function signatureLine(state: TokenFindings['signature']): CheckLine {
   const id = 'signature'
   const next = 'kcert cluster-info verify'
-  if (state === 'stands') return okLine(id, 'its signature of cluster-info is valid')
+  if (state === 'valid') return okLine(id, 'its signature of cluster-info is valid')
   if (state === 'no-cluster-info')
     return noLine(
       id,

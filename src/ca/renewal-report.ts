@@ -50,7 +50,7 @@ export const certificateRenewalSchema = v.object({
       ),
     }),
   ),
-  proofs: described(
+  checks: described(
     v.array(
       v.object({
         node: v.string(),

@@ -15,7 +15,7 @@ const certificateSchema = v.object({
   notAfter: time,
   isSelfSigned: described(v.boolean(), 'self-signed by the kubelet'),
   state: described(
-    v.picklist(['waiting', 'due', 'overdue', 'expired', 'not-renewed']),
+    v.picklist(['not-due', 'due', 'overdue', 'expired', 'not-renewed']),
     'overdue: more than 90 % of the validity has passed',
   ),
   renewal: v.optional(

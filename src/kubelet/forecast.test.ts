@@ -39,8 +39,8 @@ const agedBy = (days: number) => {
 const serving = seen({ usage: 'serving' })
 
 test.each([
-  [10, 'waiting', []],
-  [69.9, 'waiting', []],
+  [10, 'not-due', []],
+  [69.9, 'not-due', []],
   [70, 'due', []],
   [90, 'due', []],
   [90.1, 'overdue', ['overdue!']],
@@ -124,7 +124,7 @@ test('reports unreadable facts, and treats unknown settings as enabled', () => {
     configuration: undefined,
     unread: ['its configuration could not be read: 403'],
   })
-  expect(certificateOf(facts).state).toBe('waiting')
+  expect(certificateOf(facts).state).toBe('not-due')
   expect(findingsOf(facts)).toEqual(['not-read'])
 })
 
@@ -161,7 +161,7 @@ test.each([
     [],
   ],
   ['no file is configured', known, [stranger({ notAfterMs: 1 })], [], ['not-the-kubelet']],
-  ['no file, but the metric is known', known, [stranger(), metric], ['waiting'], ['not-the-kubelet']],
+  ['no file, but the metric is known', known, [stranger(), metric], ['not-due'], ['not-the-kubelet']],
   [
     'it is of another node',
     undefined,

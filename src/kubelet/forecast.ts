@@ -222,7 +222,7 @@ function certificateOf(
           ? 'overdue'
           : now >= earliest
             ? 'due'
-            : 'waiting'
+            : 'not-due'
   return {
     usage,
     source,

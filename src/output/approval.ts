@@ -16,11 +16,11 @@ const outcomes: Readonly<Record<Decided['outcome'], StatusText>> = {
   denied: ['denied', 'warning'],
   'would-approve': ['would approve', 'ok'],
   'would-deny': ['would deny', 'warning'],
-  already: ['already done', 'ok'],
+  'already-decided': ['already done', 'ok'],
   skipped: ['skipped', 'warning'],
   refused: ['REFUSED', 'critical'],
   changed: ['CHANGED', 'critical'],
-  gone: ['deleted', 'warning'],
+  deleted: ['deleted', 'warning'],
   'not-found': ['not found', 'warning'],
   failed: ['FAILED', 'critical'],
 }
@@ -46,7 +46,7 @@ export function renderActs({ requests }: DecisionReport, { paint }: View): strin
   return joinSections([
     requests.flatMap(({ name, outcome, reason, error }) => {
       const [word, tone] = outcomes[outcome]
-      const isDone = outcome === 'approved' || outcome === 'denied' || outcome === 'already'
+      const isDone = outcome === 'approved' || outcome === 'denied' || outcome === 'already-decided'
       const line = `${printable(`certificatesigningrequest.certificates.k8s.io/${name}`)} ${paint.status[tone](word)}`
       return [isDone ? line : `${line}: ${printable(reason)}`, ...adviceLines(error ?? {})]
     }),
@@ -81,7 +81,7 @@ function requestTable(requests: readonly Decided[], view: View): string[] {
 
 function needsObservation({ outcome, duties }: Decided): boolean {
   if (outcome === 'approved') return duties.some((duty) => duty.outcome !== 'met')
-  return !['denied', 'already', 'gone', 'not-found'].includes(outcome)
+  return !['denied', 'already-decided', 'deleted', 'not-found'].includes(outcome)
 }
 
 function detailLines(decided: Decided, view: View): string[] {

@@ -14,7 +14,7 @@ export function renderProgress(report: BootstrapProgress, view: View): string {
   const stop = steps.find(({ id }) => id === stoppedAt)
   const where = stop === undefined ? 'unknown' : `stopped at step ${stop.number}, ${stop.id}`
   const answer =
-    verdict === 'arrived'
+    verdict === 'joined'
       ? status.ok(ready === true ? 'registered and Ready' : 'registered')
       : status.critical(where)
   const width = Math.max(0, ...steps.map(({ number }) => String(number).length))

@@ -72,7 +72,7 @@ function caLines(cas: readonly CaFacts[], view: View): string[] {
 }
 
 const signatureStates: Readonly<Record<SignatureFacts['state'], StatusText>> = {
-  stands: ['valid', 'ok'],
+  valid: ['valid', 'ok'],
   stale: ['stale: does not match the current text and token', 'critical'],
   missing: ['missing', 'critical'],
   orphaned: ['orphaned: no signing token has this ID', 'warning'],

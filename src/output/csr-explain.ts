@@ -25,14 +25,14 @@ export function renderExplanation(explanation: Explanation, generatedAt: string,
 
 /** Returns the reason for the state of a request of any kind, by section. */
 export function verdictLines(
-  { verdict, causes, open }: Pick<Explanation, 'verdict' | 'causes' | 'open'>,
+  { verdict, causes, unknownFacts }: Pick<Explanation, 'verdict' | 'causes' | 'unknownFacts'>,
   view: View,
 ): string[][] {
   const [text, tone] = verdicts[verdict]
   return [
     [view.paint.status[tone](text)],
     ...causes.map((cause) => causeLines(cause, view)),
-    openLines(open, view),
+    openLines(unknownFacts, view),
   ]
 }
 
@@ -47,7 +47,7 @@ function causeLines(
   ]
 }
 
-function openLines(open: Explanation['open'], { paint }: View): string[] {
+function openLines(open: Explanation['unknownFacts'], { paint }: View): string[] {
   if (open.length === 0) return []
   return [
     paint.heading('Facts that could not be read'),

@@ -52,7 +52,7 @@ function renewalText({ state, renewal, isSelfSigned }: ForecastCertificate, nowM
 
 function toneOf({ state }: ForecastCertificate): Tone {
   if (state === 'expired' || state === 'overdue') return 'critical'
-  return state === 'waiting' ? 'ok' : 'warning'
+  return state === 'not-due' ? 'ok' : 'warning'
 }
 
 /** The time from now to the last expiry, in columns. */

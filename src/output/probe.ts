@@ -79,14 +79,14 @@ const clientWords: Readonly<Record<ClientVerdict['verdict'], string>> = {
   ignored: 'ignored',
   connected: 'connected',
   'not-requested': 'not requested',
-  'not-tried': 'requested',
+  'not-tested': 'requested',
   unknown: 'unknown',
 }
 
 function clientCell(client: ClientVerdict | undefined): string {
   if (client === undefined) return ''
   const { verdict, detail, user } = client
-  if (verdict === 'not-tried') return detail === undefined ? 'requested' : 'required'
+  if (verdict === 'not-tested') return detail === undefined ? 'requested' : 'required'
   return user === undefined ? clientWords[verdict] : `accepted as ${user}`
 }
 
@@ -97,8 +97,8 @@ const givenWords = {
   unknown: '',
 } as const
 
-function servesCell({ given }: EndpointReport): string {
-  return given === undefined ? '' : givenWords[given.state]
+function servesCell({ issued }: EndpointReport): string {
+  return issued === undefined ? '' : givenWords[issued.state]
 }
 
 function timeCell({ connectMs, handshakeMs }: EndpointReport): string {
@@ -107,7 +107,7 @@ function timeCell({ connectMs, handshakeMs }: EndpointReport): string {
 
 /** All details of one endpoint. */
 function detailLines(endpoint: EndpointReport, view: View): string[] {
-  const { version, cipher, chain, names, verdicts, clientAuthorities, client, given } = endpoint
+  const { version, cipher, chain, names, verdicts, clientCas, client, issued } = endpoint
   const { connectMs, handshakeMs } = endpoint
   const [leaf] = chain
   const connected = connectMs === undefined ? '' : `connected in ${connectMs} ms, `
@@ -132,9 +132,9 @@ function detailLines(endpoint: EndpointReport, view: View): string[] {
         `${trusted === undefined ? 'unknown' : trusted ? 'trusted' : 'not trusted'}${reason === undefined ? '' : `: ${reason}`} (${source})`,
       ],
     ),
-    ['client CAs', clientAuthorities?.join('; ') || (clientAuthorities && 'any')],
+    ['client CAs', clientCas?.join('; ') || (clientCas && 'any')],
     ['client', client && [clientCell(client), client.subject, client.detail].filter(Boolean).join(', ')],
-    ['last issued', given && `${given.source}: ${given.fault ?? givenTexts[given.state]}`],
+    ['last issued', issued && `${issued.source}: ${issued.fault ?? givenTexts[issued.state]}`],
   ])
 }
 

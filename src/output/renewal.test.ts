@@ -12,7 +12,7 @@ const row = (name: string): CertificateRenewal['certificates'][number] => ({
   state: 'valid',
   action: 'renewed',
 })
-const proof = (name: string, ok = true): CertificateRenewal['proofs'][number] => ({
+const proof = (name: string, ok = true): CertificateRenewal['checks'][number] => ({
   node: 'cp1',
   name,
   what: 'served',
@@ -30,7 +30,7 @@ const rendered = (parts: Partial<CertificateRenewal>): string =>
       certificates: [],
       missing: [],
       restarts: [],
-      proofs: [],
+      checks: [],
       backups: [],
       unreachable: [],
       ...parts,
@@ -41,10 +41,10 @@ const lastLine = (parts: Partial<CertificateRenewal>) => rendered(parts).trimEnd
 
 test('reports only confirmed certificates as in use', () => {
   const [apiserver, client] = [row('apiserver'), row('apiserver-kubelet-client')]
-  expect(lastLine({ certificates: [apiserver], proofs: [proof('apiserver')] })).toBe(
+  expect(lastLine({ certificates: [apiserver], checks: [proof('apiserver')] })).toBe(
     'done: 1 certificate renewed and in use',
   )
-  expect(lastLine({ certificates: [apiserver, client], proofs: [proof('apiserver')] })).toBe(
+  expect(lastLine({ certificates: [apiserver, client], checks: [proof('apiserver')] })).toBe(
     'done: 2 certificates renewed, 1 of them confirmed in use; not checked: apiserver-kubelet-client',
   )
   expect(lastLine({ certificates: [client] })).toBe(
@@ -55,11 +55,11 @@ test('reports only confirmed certificates as in use', () => {
   )
 })
 
-test('ignores proofs of other nodes and failed proofs', () => {
+test('ignores checks of other nodes and failed checks', () => {
   const elsewhere = { ...proof('apiserver'), node: 'cp2' }
-  for (const proofs of [[elsewhere], [proof('apiserver', false)]])
-    expect(lastLine({ certificates: [row('apiserver')], proofs })).toContain('0 of them confirmed in use')
-  expect(rendered({ outcome: 'incomplete', proofs: [proof('etcd-server', false)] })).toContain(
+  for (const checks of [[elsewhere], [proof('apiserver', false)]])
+    expect(lastLine({ certificates: [row('apiserver')], checks })).toContain('0 of them confirmed in use')
+  expect(rendered({ outcome: 'incomplete', checks: [proof('etcd-server', false)] })).toContain(
     'not served  cp1 etcd-server: etcd does not run there',
   )
 })

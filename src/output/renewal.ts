@@ -19,7 +19,7 @@ const outcomes: Readonly<Record<CertificateRenewal['outcome'], string>> = {
 
 /** Returns every certificate with its time left, the planned or completed action, and what kcert cannot do here. */
 export function renderRenewal(report: CertificateRenewal, view: View): string {
-  const { outcome, certificates, restarts, proofs, backups, unreachable, missing, next } = report
+  const { outcome, certificates, restarts, checks, backups, unreachable, missing, next } = report
   const { status } = view.paint
   const now = Date.parse(report.generatedAt)
   const verb = outcome === 'renewed' || outcome === 'incomplete' ? 'restarted' : 'restart'
@@ -53,7 +53,7 @@ export function renderRenewal(report: CertificateRenewal, view: View): string {
     ),
     fieldLines(
       view,
-      proofs.map(({ node, name, what, at, ok, detail }) => [
+      checks.map(({ node, name, what, at, ok, detail }) => [
         ok ? what : `not ${what}`,
         `${node} ${name}${at === '' ? '' : ` at ${at}`}: ${detail}`,
         ok ? undefined : status.critical,
@@ -97,13 +97,13 @@ function lastLines(report: CertificateRenewal, said: string, next: string | unde
 /**
  * Reports only what was checked. A client that reads a certificate from a file presents it to no server that kcert could query.
  */
-function doneLine({ certificates, restarts, proofs, root }: CertificateRenewal): string {
+function doneLine({ certificates, restarts, checks, root }: CertificateRenewal): string {
   const renewed = certificates.filter(({ action }) => action === 'renewed')
   if (root !== undefined)
     return `done: ${counted(renewed.length, 'certificate')} renewed below ${printable(root)}; nothing was restarted, and no server was checked`
   if (renewed.length === 0) return `done: ${counted(restarts.length, 'process', 'processes')} restarted`
   const unseen = renewed.filter(
-    (row) => !proofs.some(({ node, name, ok }) => ok && node === row.node && name === row.name),
+    (row) => !checks.some(({ node, name, ok }) => ok && node === row.node && name === row.name),
   )
   const count = counted(renewed.length, 'certificate')
   if (unseen.length === 0) return `done: ${count} renewed and in use`

@@ -50,7 +50,7 @@ export function clientVerdict({ client, kind }: Target, observed: Observed): Cli
   }
   if (shown === undefined) {
     const insists = fault !== undefined && isRefusal(fault)
-    return { verdict: 'not-tried', ...(insists && { detail: 'it requires one' }) }
+    return { verdict: 'not-tested', ...(insists && { detail: 'it requires one' }) }
   }
   if (fault !== undefined) {
     const verdict = isRefusal(fault) ? 'refused' : 'unknown'

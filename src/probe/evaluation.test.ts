@@ -107,7 +107,7 @@ test('reports no old kubelet certificate for another server', () => {
   const given = { source: 'csr/new', certificate: Certificate.parse(renewed.der) }
   const stranger = serving({ subject: { commonName: 'printer' } })
   const report = evaluated({ node: 'w1', given }, { chain: [stranger.der] })
-  expect([report.given?.state, codesOf(report)]).toEqual(['other', ['OTHER_CERTIFICATE_SERVED']])
+  expect([report.issued?.state, codesOf(report)]).toEqual(['other', ['OTHER_CERTIFICATE_SERVED']])
   expect(report.notes).toEqual([
     'the server at 192.0.2.7:10250 serves a certificate for CN=printer, which is not one that a kubelet creates or requests: if --tls-cert-file is not set there, another server responds, not the kubelet of w1; on that node, run kcert kubelet doctor',
     expect.stringContaining(cnNote),
@@ -169,7 +169,7 @@ test('reports an issued newer certificate that is not served as old, and an olde
     return { source: 'w1:/pki/kubelet.crt', certificate: Certificate.parse(der) }
   }
   const states = [at('2026-06-01T00:00:00Z'), at('2025-06-01T00:00:00Z')].map((given) => evaluated({ given }))
-  expect(states.map((report) => [report.given?.state, codesOf(report)])).toEqual([
+  expect(states.map((report) => [report.issued?.state, codesOf(report)])).toEqual([
     ['renewed-not-served', ['OLD_CERTIFICATE_SERVED']],
     ['other', ['OTHER_CERTIFICATE_SERVED']],
   ])
@@ -179,11 +179,11 @@ test('reports an issued newer certificate that is not served as old, and an olde
     ),
   )
   const same = evaluated({ given: { source: 'x', certificate: Certificate.parse(leaf.der) } })
-  expect([same.given?.state, same.status]).toEqual(['served', 'ok'])
+  expect([same.issued?.state, same.status]).toEqual(['served', 'ok'])
   const twin = { ...at('2026-06-01T00:00:00Z'), besides: [Certificate.parse(leaf.der)] }
-  expect(evaluated({ given: twin }).given?.state).toBe('served')
+  expect(evaluated({ given: twin }).issued?.state).toBe('served')
   const unknown = evaluated({ given: { source: 'x', fault: 'the file cannot be read' } })
-  expect([unknown.given?.state, unknown.status]).toEqual(['unknown', 'ok'])
+  expect([unknown.issued?.state, unknown.status]).toEqual(['unknown', 'ok'])
 })
 
 test.each([
@@ -262,7 +262,7 @@ test.each([
   }
   expect(codesOf(report)).toEqual(codes[verdict] ?? [])
   expect(report.status).toBe(verdict in codes ? 'failed' : 'ok')
-  expect(report.clientAuthorities).toEqual(['CN=kubernetes'])
+  expect(report.clientCas).toEqual(['CN=kubernetes'])
 })
 
 test('reports a client certificate as unknown, and fails, if the handshake messages could not be read', () => {
@@ -294,7 +294,7 @@ test('reports no problem for a server that requires a client certificate when no
     {},
     { clientAuthorities: cas, fault: refusal('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED') },
   )
-  expect([report.client, report.status]).toEqual([{ verdict: 'not-tried', detail: 'it requires one' }, 'ok'])
+  expect([report.client, report.status]).toEqual([{ verdict: 'not-tested', detail: 'it requires one' }, 'ok'])
 })
 
 test('reports certificates that cannot be read', () => {
@@ -304,9 +304,7 @@ test('reports certificates that cannot be read', () => {
     problems: [{ code: 'CERT_UNREADABLE' }],
   })
   // A name that a server invented is shown unchanged.
-  expect(evaluated({}, { clientAuthorities: [Buffer.from('05')] }).clientAuthorities).toEqual([
-    '(unreadable name)',
-  ])
+  expect(evaluated({}, { clientAuthorities: [Buffer.from('05')] }).clientCas).toEqual(['(unreadable name)'])
 })
 
 test('treats a server that answers without a certificate as reached, and one that does not answer as unreachable', () => {

@@ -59,9 +59,9 @@ export function evaluate(target: Target, observed: Observed | Unobserved, at: Da
     chain: chain.map(servedReport),
     names,
     verdicts,
-    clientAuthorities: observed.clientAuthorities?.map(caText),
+    clientCas: observed.clientAuthorities?.map(caText),
     client,
-    given,
+    issued: given,
     problems,
     status: problems.length === 0 ? 'ok' : 'failed',
   }

@@ -35,7 +35,7 @@ const clientSchema = v.object({
   source: optionalText('file or kubeconfig user of the client certificate; absent if none was presented'),
   subject: v.optional(v.string()),
   verdict: described(
-    v.picklist(['accepted', 'refused', 'ignored', 'connected', 'not-requested', 'not-tried', 'unknown']),
+    v.picklist(['accepted', 'refused', 'ignored', 'connected', 'not-requested', 'not-tested', 'unknown']),
     'ignored: the server treated the client as anonymous; connected: the TLS connection continued, and the HTTP response does not show the user',
   ),
   detail: v.optional(v.string()),
@@ -85,14 +85,14 @@ const endpointSchema = v.object({
     'false if no component verifies this server; then failures in `verdicts` and `names` are not problems',
   ),
   verdicts: v.array(verdictSchema),
-  clientAuthorities: v.optional(
+  clientCas: v.optional(
     described(
       v.array(v.string()),
       'subjects of the CAs whose client certificates the server accepts; absent: it requests none',
     ),
   ),
   client: v.optional(clientSchema),
-  given: v.optional(described(givenSchema, 'certificate that was issued to this server last')),
+  issued: v.optional(described(givenSchema, 'certificate that was issued to this server last')),
   notes: v.array(v.string()),
   problems: v.array(problemSchema),
 })

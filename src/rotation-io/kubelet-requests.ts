@@ -146,7 +146,7 @@ export class KubeletRequests {
         }),
       },
     )
-    if (acted.outcome === 'approved' || acted.outcome === 'already') return
+    if (acted.outcome === 'approved' || acted.outcome === 'already-decided') return
     // Another approver may have approved it in the meantime, which the next read shows.
     const now = await requestsOf(this.site.objects).get(object.metadata.name ?? '')
     if (now?.status?.conditions?.some(({ type }) => type === 'Approved')) return

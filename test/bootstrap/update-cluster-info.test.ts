@@ -58,8 +58,8 @@ test('changes only the CAs: comments, order and other fields stay, and every sig
     other.certificate.fingerprintSha256,
     server.signingCa.certificate.fingerprintSha256,
   ])
-  expect(signatureState(info, token)).toBe('stands')
-  expect(report.signatures).toEqual([{ tokenId: token.id, state: 'stands' }])
+  expect(signatureState(info, token)).toBe('valid')
+  expect(report.signatures).toEqual([{ tokenId: token.id, state: 'valid' }])
   expect(report.diff.filter((text) => /^[+-]/.test(text))).toHaveLength(2)
 })
 
@@ -115,7 +115,7 @@ test('accepts signatures that the signer writes during the update', async () => 
   server.faults.add({ kind: 'conflict', verb: 'update', resource: 'configmaps', times: 2 })
   const { report } = await update()
   expect([report.outcome, writes().length]).toEqual(['updated', 3])
-  expect(signatureState(await readClusterInfo(data()), token)).toBe('stands')
+  expect(signatureState(await readClusterInfo(data()), token)).toBe('valid')
 })
 
 test('never overwrites a concurrent change of the text', async () => {

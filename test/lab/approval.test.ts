@@ -53,7 +53,7 @@ describeOnCluster('approval', () => {
       conditionFor: () => ({ reason: 'Test', message: 'by a test' }),
     } as const
     const outcomes: Record<string, number> = {}
-    const expected = ['approved', 'changed', 'gone']
+    const expected = ['approved', 'changed', 'deleted']
     const race = async (index: number): Promise<void> => {
       const name = `swap-${index}`
       const object = await api.create(make(name, honest))
@@ -83,7 +83,7 @@ describeOnCluster('approval', () => {
     process.stderr.write(`swapped objects: ${JSON.stringify(outcomes)}\n`)
     // The swap came early, and late.
     expect(outcomes.approved).toBeGreaterThan(0)
-    expect((outcomes.changed ?? 0) + (outcomes.gone ?? 0)).toBeGreaterThan(0)
+    expect((outcomes.changed ?? 0) + (outcomes.deleted ?? 0)).toBeGreaterThan(0)
     expect(Object.keys(outcomes).filter((name) => !expected.includes(name))).toEqual([])
   })
 

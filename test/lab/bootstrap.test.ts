@@ -31,7 +31,7 @@ describeOnCluster('bootstrap', () => {
 
   /** A kubelet on a busy machine may be Not Ready for a moment. */
   const arrives = (node: string, tokenId?: string): Promise<void> =>
-    until(`${node} has arrived`, 300_000, async () => (await progress(node, tokenId)).verdict === 'arrived')
+    until(`${node} has joined`, 300_000, async () => (await progress(node, tokenId)).verdict === 'joined')
 
   beforeAll(async () => {
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
@@ -141,10 +141,10 @@ describeOnCluster('bootstrap', () => {
     await cluster.join('w3', { pin: await pinOf(oldCa) })
     await arrives('w3')
 
-    await until('every signature stands', 180_000, async () => {
+    await until('every signature is valid', 180_000, async () => {
       const { stdout } = await kcert(['cluster-info', 'show', '-o', 'json'])
       const { signatures } = JSON.parse(stdout) as { signatures: { state: string }[] }
-      return signatures.every(({ state }) => state === 'stands')
+      return signatures.every(({ state }) => state === 'valid')
     })
     await cluster.kubectl(['apply', '-f', join(folder, 'before.yaml')])
     await until('it is signed as before', 180_000, async () => {

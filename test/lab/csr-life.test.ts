@@ -196,10 +196,10 @@ describeOnCluster('the life of a request', () => {
     await until(async () => (await kcert(['csr', 'describe', name])).exit === 0)
     const explained = await kcert(['csr', 'explain', name, '-o', 'json'])
     expect(explained.exit).toBe(3)
-    const { verdict, causes, open } = JSON.parse(explained.stdout)
-    expect({ verdict, open, ids: causes.map(({ id }: { id: string }) => id) }).toEqual({
+    const { verdict, causes, unknownFacts } = JSON.parse(explained.stdout)
+    expect({ verdict, unknownFacts, ids: causes.map(({ id }: { id: string }) => id) }).toEqual({
       verdict: 'stuck',
-      open: [],
+      unknownFacts: [],
       ids: ['rbac-missing'],
     })
     expect(causes[0].commands).toEqual([

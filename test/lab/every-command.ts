@@ -64,9 +64,9 @@ const checks: Readonly<Record<string, (cluster: Cluster, folder: string) => Prom
     )
   },
   async 'bootstrap check'(cluster, folder) {
-    await until(`${joining} has arrived`, 300_000, async () => {
+    await until(`${joining} has joined`, 300_000, async () => {
       const { verdict } = await answer<BootstrapProgress>(cluster, folder, 'bootstrap', 'check', joining)
-      return verdict === 'arrived'
+      return verdict === 'joined'
     })
     await cluster.remove(joining)
   },
@@ -115,8 +115,8 @@ const checks: Readonly<Record<string, (cluster: Cluster, folder: string) => Prom
     isTrue('planned', planned.outcome)
     const file = cluster.hostPath('cp1', '/etc/kubernetes/pki/apiserver.crt')
     const before = readFileSync(file, 'utf8')
-    const { outcome, proofs } = await answer<CertificateRenewal>(cluster, folder, ...renew, '--yes')
-    isTrue(['renewed', []], [outcome, proofs.filter(({ ok }) => !ok)])
+    const { outcome, checks } = await answer<CertificateRenewal>(cluster, folder, ...renew, '--yes')
+    isTrue(['renewed', []], [outcome, checks.filter(({ ok }) => !ok)])
     isTrue(false, readFileSync(file, 'utf8') === before)
   },
   async 'probe --all'(cluster, folder) {

@@ -65,7 +65,7 @@ describeOnCluster('kubelet manage and forecast', () => {
         const ttlMs = (await metricWhenThere(cluster, node.name, name)) * 1000
         const differenceMs = Math.abs(Date.parse(observed.notAfter) - (Date.now() + ttlMs))
         expect(differenceMs, `${usage} of ${node.name}`).toBeLessThan(20_000)
-        expect(observed).toMatchObject({ state: 'waiting', isSelfSigned: false })
+        expect(observed).toMatchObject({ state: 'not-due', isSelfSigned: false })
         if (usage === 'serving') expect(observed).toMatchObject({ source: 'handshake' })
       }
     }

@@ -60,7 +60,7 @@ describeOnCluster('probe', () => {
       verdicts: [{ by: 'cluster CA', trusted: true }],
       client: { verdict: 'accepted', detail: 'as kubernetes-admin' },
     })
-    expect(byName.get('kube-apiserver cp1')!.clientAuthorities).toEqual(
+    expect(byName.get('kube-apiserver cp1')!.clientCas).toEqual(
       expect.arrayContaining(['CN=kubernetes', 'CN=front-proxy-ca']),
     )
     expect(byName.get('kubelet w1')).toMatchObject({
@@ -69,8 +69,8 @@ describeOnCluster('probe', () => {
       client: { verdict: 'accepted' },
     })
     expect(byName.get('etcd cp1')).toMatchObject({
-      clientAuthorities: ['CN=etcd-ca'],
-      client: { verdict: 'not-tried' },
+      clientCas: ['CN=etcd-ca'],
+      client: { verdict: 'not-tested' },
     })
   })
 
@@ -117,7 +117,7 @@ describeOnCluster('probe', () => {
     const session = await kcertBeside(['probe', '-i', inventory, '-o', 'json'], { cwd: folder })
     const { endpoints } = JSON.parse(session.stdout) as ProbeReport
     expect([session.exit, session.stderr]).toEqual([0, `inventory: ${inventory}\n`])
-    const given = (one: EndpointReport) => `${one.name}: ${one.given?.state ?? 'none'}`
+    const given = (one: EndpointReport) => `${one.name}: ${one.issued?.state ?? 'none'}`
     expect(endpoints.map(given).sort()).toEqual([
       'etcd cp1: served',
       'etcd peer cp1: served',
@@ -145,7 +145,7 @@ describeOnCluster('probe', () => {
       const { byName, exit } = await probe('--api-servers', '-i', inventory)
       expect(exit).toBe(3)
       expect(byName.get('kube-apiserver cp1')).toMatchObject({
-        given: { source: `cp1:${pki}/apiserver.crt`, state: 'renewed-not-served' },
+        issued: { source: `cp1:${pki}/apiserver.crt`, state: 'renewed-not-served' },
         problems: [{ code: 'OLD_CERTIFICATE_SERVED' }],
       })
     } finally {
@@ -180,7 +180,7 @@ describeOnCluster('probe', () => {
     })
     expect(served.byName.get('kubelet w1')).toMatchObject({
       status: 'ok',
-      given: { source: expect.stringMatching(/^csr\//), state: 'served' },
+      issued: { source: expect.stringMatching(/^csr\//), state: 'served' },
       verdicts: [{ trusted: true }],
     })
   })

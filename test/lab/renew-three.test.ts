@@ -42,7 +42,7 @@ describeOnCluster('renew with three control planes', () => {
     expect(done.code, done.stdout + done.stderr).toBe(0)
     const report = JSON.parse(done.stdout) as CertificateRenewal
     expect(report.outcome).toBe('renewed')
-    expect(report.proofs.filter(({ ok }) => !ok)).toEqual([])
+    expect(report.checks.filter(({ ok }) => !ok)).toEqual([])
     return { report, said: done.stderr.split('\n') }
   }
 

@@ -88,8 +88,8 @@ describeOnCluster('renew', () => {
       'scheduler.conf',
     ])
       expect(names).toContain(name)
-    expect(report.proofs.filter(({ ok }) => !ok)).toEqual([])
-    expect(report.proofs.map(({ name, what }) => `${name} ${what}`)).toEqual(
+    expect(report.checks.filter(({ ok }) => !ok)).toEqual([])
+    expect(report.checks.map(({ name, what }) => `${name} ${what}`)).toEqual(
       expect.arrayContaining([
         'apiserver served',
         'etcd-server served',
@@ -124,7 +124,7 @@ describeOnCluster('renew', () => {
     const done = await kcert('renew', 'etcd-server', 'apiserver', '--yes', '-o', 'json')
     expect(done.code, done.stdout + done.stderr).toBe(0)
     const report = JSON.parse(done.stdout) as CertificateRenewal
-    expect(report.proofs.filter(({ ok }) => !ok)).toEqual([])
+    expect(report.checks.filter(({ ok }) => !ok)).toEqual([])
     await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=300s'])
   })
 

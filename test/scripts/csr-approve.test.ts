@@ -209,7 +209,7 @@ test('distinguishes missing, denied and already approved requests', async () => 
   const { stdout, exit } = await kcert(['csr', 'approve', 'approved', 'denied', 'nobody', '-o', 'json'])
   expect(exit).toBe(3)
   const outcomes = JSON.parse(stdout).requests.map(({ outcome }: { outcome: string }) => outcome)
-  expect(outcomes).toEqual(['already', 'skipped', 'not-found'])
+  expect(outcomes).toEqual(['already-decided', 'skipped', 'not-found'])
   expect((await kcert(['csr', 'approve', 'approved'])).exit).toBe(0)
 })
 

@@ -19,7 +19,7 @@ interface Explained {
     readonly detail: string
     readonly commands: readonly string[]
   }[]
-  readonly open: readonly { readonly fact: string; readonly why: string }[]
+  readonly unknownFacts: readonly { readonly fact: string; readonly why: string }[]
 }
 
 async function explained(kubeconfig?: string): Promise<Explained> {
@@ -64,8 +64,8 @@ function putBootstrapping(): void {
 test('queries RBAC for a bootstrap token without the right, and names the binding', async () => {
   putBootstrapping()
   putLease(new Date())
-  const { verdict, causes, open } = await explained()
-  expect({ verdict, open }).toEqual({ verdict: 'stuck', open: [] })
+  const { verdict, causes, unknownFacts } = await explained()
+  expect({ verdict, unknownFacts }).toEqual({ verdict: 'stuck', unknownFacts: [] })
   expect(causes.map(({ id }) => id)).toEqual(['rbac-missing'])
   expect(causes[0]?.commands[0]).toContain('--group=system:bootstrappers:kubeadm:default-node-token')
 
@@ -146,12 +146,12 @@ test('tells a user who may read only requests what is unknown', async () => {
     },
   ]
   const kubeconfig = life.server.writeKubeconfig(life.at('reader.conf'), { username: 'reader' })
-  const { causes, open } = await explained(kubeconfig)
+  const { causes, unknownFacts } = await explained(kubeconfig)
   life.server.rules = []
   expect(causes.map(({ id }) => id)).toEqual(['rbac-unknown'])
-  expect(open.map(({ fact }) => fact)).toEqual([
+  expect(unknownFacts.map(({ fact }) => fact)).toEqual([
     'whether kube-controller-manager runs',
     'whether RBAC lets the requester have a kubelet certificate',
   ])
-  expect(open[0]?.why).toContain('not allowed')
+  expect(unknownFacts[0]?.why).toContain('not allowed')
 })

@@ -186,7 +186,7 @@ test('a node without certificates stopped at its request; a running one has comp
   const watched = await kcert(['bootstrap', 'check', 'node-8', '--watch', '--every', '1h'])
   expect(watched.exit).toBe(0)
   expect(await report(['bootstrap', 'check', 'node-8'], 'BootstrapProgress')).toMatchObject({
-    verdict: 'arrived',
+    verdict: 'joined',
   })
 })
 
@@ -217,7 +217,7 @@ test('saves the previous object to a file on update, and signs the new one', asy
   expect([would.outcome, clusterInfoData(server).kubeconfig]).toEqual(['would-update', before])
   const done = await report([...args, '--yes', '--backup', 'before.yaml'], 'ClusterInfoUpdate')
   expect(done).toMatchObject({ outcome: 'updated', backup: 'before.yaml' })
-  expect(done.signatures).toContainEqual({ tokenId: token.id, state: 'stands' })
+  expect(done.signatures).toContainEqual({ tokenId: token.id, state: 'valid' })
   expect(readFileSync(join(at, 'before.yaml'), 'utf8')).toContain('kind: ConfigMap')
 })
 

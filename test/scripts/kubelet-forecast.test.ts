@@ -90,7 +90,7 @@ test("reads copies of nodes' files: names, renewal, settings, the signing durati
   const [w1, w2] = report.nodes
   expect([w1!.name, w2!.name, report.nodes.length]).toEqual(['w1', 'w2', 2])
   expect(w1!.certificates).toMatchObject([
-    { usage: 'client', state: 'waiting', source: 'file', renewal: { isEstimate: false } },
+    { usage: 'client', state: 'not-due', source: 'file', renewal: { isEstimate: false } },
     { usage: 'serving', state: 'not-renewed', isSelfSigned: true },
   ])
   expect(w2!.certificates[0]).toMatchObject({ usage: 'client', state: 'not-renewed' })

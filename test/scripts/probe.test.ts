@@ -46,8 +46,8 @@ test('checks HOST:PORT against --ca, names and a client certificate, and exits w
       status: 'ok',
       version: 'TLSv1.3',
       verdicts: [{ by: '--ca', trusted: true }],
-      clientAuthorities: ['CN=kubernetes'],
-      client: { verdict: 'not-tried' },
+      clientCas: ['CN=kubernetes'],
+      client: { verdict: 'not-tested' },
     },
   ])
   const bad = await kcertBeside(
@@ -180,7 +180,7 @@ test('finds API servers and kubelets through the API, and reports a kubelet that
   expect(kubelet).toMatchObject({
     name: 'kubelet node-1',
     isVerified: false,
-    given: { source: 'csr/csr-new', state: 'renewed-not-served' },
+    issued: { source: 'csr/csr-new', state: 'renewed-not-served' },
     problems: [{ code: 'CERT_EXPIRED' }, { code: 'OLD_CERTIFICATE_SERVED' }],
   })
 })
@@ -208,7 +208,7 @@ test('ignores a certificate that a kubelet requested before its restart and neve
   const kubeconfig = own.writeKubeconfig(join(folderWith({}), 'admin.conf'))
   const { stdout, exit } = await kcertBeside(['probe', '--nodes', '--kubeconfig', kubeconfig, '-o', 'json'])
   const [kubelet] = reportIn(stdout).endpoints
-  expect(kubelet).toMatchObject({ given: { source: 'csr/csr-taken', state: 'served' }, problems: [] })
+  expect(kubelet).toMatchObject({ issued: { source: 'csr/csr-taken', state: 'served' }, problems: [] })
   expect(exit).toBe(0)
 })
 

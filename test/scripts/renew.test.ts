@@ -54,11 +54,11 @@ test('renews only the expired certificates of a control plane below --root', () 
   expect(listed.stdout).toContain('next: kcert renew --all --root cp1')
   expect(readdirSync(join(folder, 'cp1/var/lib'))).toEqual(['kubelet'])
   const renewed = renew('--all', '--yes', '-o', 'json')
-  const { outcome, root, restarts, proofs, certificates, backups } = JSON.parse(
+  const { outcome, root, restarts, checks, certificates, backups } = JSON.parse(
     renewed.stdout,
   ) as CertificateRenewal
-  expect({ exit: renewed.exit, outcome, root, restarts, proofs }).toEqual({
-    ...{ exit: 0, outcome: 'renewed', root: 'cp1', restarts: [], proofs: [] },
+  expect({ exit: renewed.exit, outcome, root, restarts, checks }).toEqual({
+    ...{ exit: 0, outcome: 'renewed', root: 'cp1', restarts: [], checks: [] },
   })
   expect(certificates.length).toBeGreaterThan(10)
   expect(new Set(certificates.map(({ action, state }) => `${action} ${state}`))).toEqual(

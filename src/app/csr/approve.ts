@@ -287,7 +287,7 @@ function exitOf({ action, requests }: DecisionReport, settings: DecisionSettings
   const codes = requests.map(({ outcome, policy, error }): ExitCode => {
     if (error !== undefined) return exitCodeOf(error.code)
     if (outcome === 'refused' || outcome === 'changed') return exitCodes.refused
-    if (outcome !== 'gone' && outcome !== 'not-found' && outcome !== 'skipped') return exitCodes.done
+    if (outcome !== 'deleted' && outcome !== 'not-found' && outcome !== 'skipped') return exitCodes.done
     const isExpected =
       isNamed || settings.policy === undefined || (action === 'approve' && policy !== undefined)
     return isExpected ? exitCodes.no : exitCodes.done

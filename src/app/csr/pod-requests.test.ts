@@ -254,7 +254,7 @@ describe('csr explain, PodCertificateRequest', () => {
     })
     put('web')
     const explanation = await explainPod(await as({ username: 'viewer' }), 'shop', 'web', later(60))
-    expect(explanation).toMatchObject({ verdict: 'stuck', open: [{ fact: 'who may sign' }] })
+    expect(explanation).toMatchObject({ verdict: 'stuck', unknownFacts: [{ fact: 'who may sign' }] })
   })
 
   test('reports a name that no object has', async () => {

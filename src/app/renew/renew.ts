@@ -191,7 +191,7 @@ interface Plan {
     readonly old: Certificate
     readonly hasNewKey: boolean
   }[]
-  readonly proofs?: CertificateRenewal['proofs']
+  readonly proofs?: CertificateRenewal['checks']
   readonly backups?: ReadonlyMap<string, { readonly folder: string; readonly isEmpty: boolean }>
 }
 
@@ -245,7 +245,7 @@ function reportOf(plan: Plan, outcome: CertificateRenewal['outcome'], now: Date)
       .filter(({ node }) => isHere(node))
       .map((one) => ({ node: one.node, name: one.name, path: one.path, ...missingAdvice(one, flags) })),
     restarts: restarts.map((one) => ({ ...one })),
-    proofs: [...proofs],
+    checks: [...proofs],
     backups: [...backups].flatMap(([node, { folder, isEmpty }]) => (isEmpty ? [] : [{ node, folder }])),
     unreachable: survey.unreachable.map(({ node, why }) => ({ node, why })),
     ...(flags.root !== undefined && { root: flags.root }),

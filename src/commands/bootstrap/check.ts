@@ -63,8 +63,8 @@ Kubernetes 1.34 it keeps requests that are approved and never signed.`
       const report = this.advising(found)
       const view = await stdoutView(context)
       await this.answer(frame(renderReport(flags.output, report, () => renderProgress(report, view))))
-      isReady = report.verdict === 'arrived' && report.ready === true
-      return report.verdict === 'arrived' ? exitCodes.done : exitCodes.no
+      isReady = report.verdict === 'joined' && report.ready === true
+      return report.verdict === 'joined' ? exitCodes.done : exitCodes.no
     }
     if (!flags.watch) return act((text) => text)
     // The API server may be restarting while a control-plane node joins.

@@ -206,9 +206,9 @@ async function outcomeAfterLostAnswer(status: NonNullable<RequestObject['status'
 const ours = { type: 'Approved', status: 'True', reason: 'Test', message: 'by a test' }
 
 test.each<[RequestObject['status'] & object, Acted['outcome']]>([
-  [{ conditions: [{ type: 'Approved', status: 'True', message: 'another' }] }, 'already'],
-  [{ conditions: [{ ...ours, reason: 'Another' }] }, 'already'],
-  [{ conditions: [{ ...ours, message: 'by another' }] }, 'already'],
+  [{ conditions: [{ type: 'Approved', status: 'True', message: 'another' }] }, 'already-decided'],
+  [{ conditions: [{ ...ours, reason: 'Another' }] }, 'already-decided'],
+  [{ conditions: [{ ...ours, message: 'by another' }] }, 'already-decided'],
   [
     {
       conditions: [
@@ -216,7 +216,7 @@ test.each<[RequestObject['status'] & object, Acted['outcome']]>([
         { ...ours, message: 'by another' },
       ],
     },
-    'already',
+    'already-decided',
   ],
   [{ conditions: [{ ...ours, type: 'Seen' }] }, 'failed'],
   [{ conditions: [] }, 'failed'],
@@ -254,15 +254,15 @@ test('rethrows a programming error', async () => {
   await expect(actOn(api, evaluated, optionsFor(policy()))).rejects.toThrow(TypeError)
 })
 
-test('reports a deleted object as gone', async () => {
+test('reports a deleted object as deleted', async () => {
   const api = requestsInMemory()
   const object = api.put(serving('a'))
   api.remove('a')
   const evaluated = { object, evaluation: await policy()(object) }
-  expect(await actOn(api, evaluated, optionsFor(policy()))).toMatchObject({ outcome: 'gone' })
+  expect(await actOn(api, evaluated, optionsFor(policy()))).toMatchObject({ outcome: 'deleted' })
 })
 
-test('reports an object that is deleted before the write as gone, and a replaced one as changed', async () => {
+test('reports an object that is deleted before the write as deleted, and a replaced one as changed', async () => {
   for (const isReplaced of [false, true]) {
     const api = requestsInMemory()
     api.put(serving('a'))
@@ -270,7 +270,7 @@ test('reports an object that is deleted before the write as gone, and a replaced
       if (call === 'replaceApproval') api.remove('a')
       else if (isReplaced && api.peek('a') === undefined) api.put(serving('a', { request: foreign }))
     }
-    expect(await evaluateAndAct(api, 'a')).toMatchObject({ outcome: isReplaced ? 'changed' : 'gone' })
+    expect(await evaluateAndAct(api, 'a')).toMatchObject({ outcome: isReplaced ? 'changed' : 'deleted' })
     expect(conditions(api)).toEqual([])
   }
 })
@@ -294,7 +294,7 @@ test('writes the condition Denied, and skips an approved object', async () => {
   api.put({ ...serving('b'), status: { conditions: [{ type: 'Approved', status: 'True' }] } })
   const deny = optionsFor(evaluateByHand('deny', facts, false), 'deny')
   expect(await evaluateAndAct(api, 'a', deny)).toMatchObject({ outcome: 'denied' })
-  expect(await evaluateAndAct(api, 'a', deny)).toMatchObject({ outcome: 'already' })
+  expect(await evaluateAndAct(api, 'a', deny)).toMatchObject({ outcome: 'already-decided' })
   expect(await evaluateAndAct(api, 'b', deny)).toMatchObject({ outcome: 'skipped' })
   expect(conditions(api).map(({ type }) => type)).toEqual(['Denied'])
 })
@@ -313,8 +313,8 @@ test('never treats an object without a UID as the evaluated one', () => {
 
 test('reports why it does not act, and reports an incomplete evaluation as a failure', () => {
   const verdict = {} as Awaited<ReturnType<Evaluator>>['verdict']
-  expect(unacted({ course: 'already', reason: 'already approved', verdict })).toEqual({
-    outcome: 'already',
+  expect(unacted({ course: 'already-decided', reason: 'already approved', verdict })).toEqual({
+    outcome: 'already-decided',
     reason: 'already approved',
   })
   expect(unacted({ course: 'act', reason: 'r', verdict })).toEqual({ outcome: 'skipped', reason: 'r' })

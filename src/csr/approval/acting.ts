@@ -54,7 +54,7 @@ export async function actOn(api: RequestsApi, evaluated: Evaluated, options: Act
     for (let attempt = 0; attempt < mostAttempts; attempt++) {
       const object = await api.get(name)
       if (object === undefined)
-        return { ...shown(last), outcome: 'gone', reason: 'deleted after kcert checked it' }
+        return { ...shown(last), outcome: 'deleted', reason: 'deleted after kcert checked it' }
       const swap = differenceOf(evaluated.object, object)
       if (swap !== undefined) return { ...shown(last), outcome: 'changed', reason: swap }
       // kcert writes only to the version that it read and evaluated.

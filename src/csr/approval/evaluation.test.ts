@@ -193,7 +193,7 @@ test('does not act on an object that is already approved, denied or failed', asy
     status: { conditions: [{ type, status: 'True' }] },
   })
   const evaluate = evaluateByHand('approve', facts, true)
-  expect(await evaluate(given('Approved'))).toMatchObject({ course: 'already' })
+  expect(await evaluate(given('Approved'))).toMatchObject({ course: 'already-decided' })
   // The findings no longer matter.
   expect(await evaluate(given('Denied'))).toMatchObject({ course: 'skipped', verdict: { findings: [] } })
   expect(await evaluate(given('Failed'))).toMatchObject({ course: 'skipped' })
@@ -208,7 +208,7 @@ test('skips an object that is being deleted, and treats an issued one as approve
     reason: 'the object is being deleted',
   })
   const issued = { ...given, status: { certificate: 'YQ==' } }
-  expect(await evaluate(issued)).toMatchObject({ course: 'already', reason: 'already approved' })
+  expect(await evaluate(issued)).toMatchObject({ course: 'already-decided', reason: 'already approved' })
   expect(await evaluateByHand('deny', facts, true)(issued)).toMatchObject({ course: 'skipped' })
 })
 

@@ -21,7 +21,7 @@ export interface Evaluation {
    * act: do it. already: nothing to do. skipped: no policy decides it or it is already decided otherwise.
    * refused: approving it by name would be dangerous. incomplete: a required lookup failed.
    */
-  readonly course: 'act' | 'already' | 'skipped' | 'refused' | 'incomplete'
+  readonly course: 'act' | 'already-decided' | 'skipped' | 'refused' | 'incomplete'
   /** One fragment for the user. */
   readonly reason: string
   readonly verdict: Verdict
@@ -129,11 +129,13 @@ function settledAs(object: SigningRequest, act: Act): Omit<Evaluation, 'verdict'
   const leftAlone = (reason: string) => ({ course: 'skipped', reason }) as const
   if (object.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
   if (hasCondition(object, 'Denied'))
-    return act === 'deny' ? { course: 'already', reason: 'already denied' } : leftAlone('already denied')
+    return act === 'deny'
+      ? { course: 'already-decided', reason: 'already denied' }
+      : leftAlone('already denied')
   if (hasCondition(object, 'Failed')) return leftAlone('it failed: the requester must submit a new request')
   const isApproved = isDecided(object) || object.certificate !== undefined
   if (!isApproved) return undefined
   return act === 'approve'
-    ? { course: 'already', reason: 'already approved' }
+    ? { course: 'already-decided', reason: 'already approved' }
     : leftAlone('already approved, which cannot be undone')
 }

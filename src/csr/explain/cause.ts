@@ -27,7 +27,7 @@ export function explanationOf<Known>(
   situation: Known,
   state: RequestState,
   open: readonly UnknownFact[],
-): Pick<Explanation, 'verdict' | 'causes' | 'open'> {
+): Pick<Explanation, 'verdict' | 'causes' | 'unknownFacts'> {
   const found = causes.filter(({ holds }) => holds(situation))
   const textOf = (text: Text<Known>): string => (typeof text === 'string' ? text : text(situation))
   return {
@@ -39,7 +39,7 @@ export function explanationOf<Known>(
       next: textOf(fix),
       commands: [commands?.(situation) ?? []].flat(),
     })),
-    open: [...open],
+    unknownFacts: [...open],
   }
 }
 

@@ -379,16 +379,18 @@ test('binds a requester that is in no bootstrappers group by its name', async ()
 })
 
 test('leaves failed lookups open, and does not guess the causes that need them', async () => {
-  const { causes: found, open } = await explained(user(approvedLongAgo), { failing: 'no route to host' })
-  expect(open).toEqual([{ fact: 'whether kube-controller-manager runs', why: 'no route to host' }])
+  const { causes: found, unknownFacts } = await explained(user(approvedLongAgo), {
+    failing: 'no route to host',
+  })
+  expect(unknownFacts).toEqual([{ fact: 'whether kube-controller-manager runs', why: 'no route to host' }])
   expect(found.map(({ id }) => id)).toEqual(['signer-fails'])
 })
 
 test('makes no lookups for a request that breaks a rule', async () => {
-  const { open } = await explained(clientRequest({ ...bootstrapper, usages: ['server auth'] }), {
+  const { unknownFacts } = await explained(clientRequest({ ...bootstrapper, usages: ['server auth'] }), {
     failing: 'asked all the same',
   })
-  expect(open).toEqual([])
+  expect(unknownFacts).toEqual([])
 })
 
 test("does not blame RBAC when RBAC allows the kubelet's request", async () => {

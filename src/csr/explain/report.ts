@@ -20,7 +20,7 @@ export const explanationFields = {
     'waiting: it continues without you; stuck: nothing happens until you act',
   ),
   causes: described(v.array(causeSchema), 'the most important cause first'),
-  open: described(
+  unknownFacts: described(
     v.array(v.object({ fact: v.string(), why: v.string() })),
     'facts that kcert could not look up, so that a cause may be missing',
   ),

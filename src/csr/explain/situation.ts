@@ -22,7 +22,7 @@ export interface Situation extends OwnSituation {
 type OwnSituation = Readonly<ReturnType<typeof ownSituation>>
 
 /** A fact that is unavailable. */
-export type UnknownFact = Explanation['open'][number]
+export type UnknownFact = Explanation['unknownFacts'][number]
 
 export interface SituationReading {
   readonly situation: Situation
