@@ -73,7 +73,7 @@ class Run {
         write: by('write'),
         patch: by('patch'),
         restart: by('restart'),
-        roll: by('rollout'),
+        roll: by('roll'),
         probe: (action) => this.probe(action),
       },
       journal: this.journal,
@@ -696,7 +696,7 @@ test('calls one method of the executor for each kind of action', async () => {
   }
   const roll: Action = { kind: 'rollout', phase: 2, workload: 'Deployment a/b', annotation: '1' }
   await (await run.open()).performAll([write('cp1'), patch, restart('cp1/kubelet'), roll])
-  expect(run.methods).toEqual(['write write-file', 'patch patch-object', 'restart restart', 'roll roll'])
+  expect(run.methods).toEqual(['write write-file', 'patch patch-object', 'restart restart', 'roll rollout'])
 })
 
 test('a bug in kcert does not count as the end of a phase: it is neither reported nor recorded', async () => {

@@ -52,7 +52,7 @@ test('the whole plan names servers, clients, changes, restarts and affected obje
   expect(plan.restarts.filter(({ process }) => process.endsWith('/kube-apiserver'))).toEqual([])
   expect(plan.blastRadius).toMatchObject({
     joinTokens: ['abcdef'],
-    foreign: [{ presenter: 'service/default/agg' }],
+    foreign: [{ server: 'service/default/agg' }],
     caBundles: [{ id: 'APIService v1.agg' }, { id: 'ValidatingWebhookConfiguration guard' }],
   })
   expect(plan.blastRadius.barePods).toHaveLength(1)

@@ -361,7 +361,7 @@ describe('confirmation', () => {
     const answer = decided(api, settings, { act: 'deny', context })
     await typesAt('(y/N)', keys.enter)
     const { outcomes, exit } = await answer
-    expect([outcomes, exit]).toEqual([['c already', 'a skipped', 'b skipped'], 3])
+    expect([outcomes, exit]).toEqual([['c already-decided', 'a skipped', 'b skipped'], 3])
     expect(shown()).toContain('Deny 2 requests? You cannot undo this.')
   })
 
@@ -458,7 +458,7 @@ describe('writes', () => {
     api.meanwhile = (call) => {
       if (call === 'get' && ++reads === 2) api.remove('a')
     }
-    expect(await decided(api, { names: ['a'] })).toMatchObject({ outcomes: ['a gone'], exit: 3 })
+    expect(await decided(api, { names: ['a'] })).toMatchObject({ outcomes: ['a deleted'], exit: 3 })
   })
 
   test.each<[Act, string, boolean]>([
