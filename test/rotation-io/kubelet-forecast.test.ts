@@ -55,7 +55,7 @@ test('reads certificates and settings from a worker, and the signing duration fr
   expect(second).toMatchObject({ name: 'w1', rotateCertificates: true, serverTlsBootstrap: true })
   expect(second!.certificates[0]).toMatchObject({
     ...{ usage: 'client', source: 'file', location: current, subject: 'CN=system:node:w1,O=system:nodes' },
-    ...{ state: 'waiting', renewal: { isEstimate: false } },
+    ...{ state: 'not-due', renewal: { isEstimate: false } },
   })
   expect(first).toMatchObject({ name: 'cp1', serverTlsBootstrap: false })
 })
