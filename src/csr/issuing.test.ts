@@ -137,6 +137,18 @@ test('adds the condition Failed once, with the broken rule', async () => {
   ])
 })
 
+test('a request that another writer marked as failed is failed, not signed', async () => {
+  const api = requestsInMemory()
+  const first = api.put(object())
+  const failed = { type: 'Failed', status: 'True', reason: 'SignerValidationFailure', message: 'no' }
+  api.put({ ...first, status: { ...first.status, conditions: [...approved, failed] } })
+  expect(await markFailed(api, first, 'no usages')).toEqual({
+    outcome: 'written',
+    reason: 'another writer set the condition Failed first',
+  })
+  expect(api.peek('a')!.status!.conditions).toEqual([...approved, failed])
+})
+
 test('does not sign what no kcert policy approves: other subject attributes, and attributes that Kubernetes does not read', () => {
   const of = (pem: string) => object({ request: Buffer.from(pem).toString('base64') })
   const unit = of(requestPem({ subject: { commonName: 'a', organizationalUnit: ['x'] } }))

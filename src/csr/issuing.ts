@@ -154,9 +154,10 @@ export function markFailed(api: RequestsApi, object: RequestObject, message: str
     settled(now) {
       const failed = now.status?.conditions?.find(({ type }) => type === 'Failed')
       if (failed !== undefined)
-        return failed.message === message
-          ? { outcome: 'written', reason: seenLater }
-          : { outcome: 'already-signed', reason: 'already failed' }
+        return {
+          outcome: 'written',
+          reason: failed.message === message ? seenLater : 'another writer set the condition Failed first',
+        }
       return now.status?.certificate ? { outcome: 'already-signed', reason: 'already issued' } : undefined
     },
   })

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { readKubeletConfiguration, withKubeletFlags } from './kubelet-configuration.ts'
 
+const config = '/var/lib/kubelet/config.yaml'
+
 const kubeadms = `apiVersion: kubelet.config.k8s.io/v1beta1
 authentication:
   anonymous:
@@ -17,7 +19,7 @@ staticPodPath: /etc/kubernetes/manifests
 `
 
 test("reads the client CA and the certificate rotation from kubeadm's file", async () => {
-  expect(await readKubeletConfiguration(kubeadms)).toEqual({
+  expect(await readKubeletConfiguration(kubeadms, config)).toEqual({
     clientCaFile: '/etc/kubernetes/pki/ca.crt',
     rotateCertificates: true,
     staticPodPath: '/etc/kubernetes/manifests',
@@ -27,19 +29,24 @@ test("reads the client CA and the certificate rotation from kubeadm's file", asy
 
 test('rejects another kind and text that is not YAML', async () => {
   for (const text of ['kind: KubeProxyConfiguration\n', 'kind: [', '']) {
-    await expect(readKubeletConfiguration(text)).rejects.toMatchObject({ code: 'KCERT_MANIFEST_MALFORMED' })
+    await expect(readKubeletConfiguration(text, config)).rejects.toMatchObject({
+      code: 'KCERT_MANIFEST_MALFORMED',
+    })
   }
 })
 
 test('a flag of the kubelet takes precedence over the file; other settings stay', async () => {
-  const configured = await readKubeletConfiguration(`kind: KubeletConfiguration
+  const configured = await readKubeletConfiguration(
+    `kind: KubeletConfiguration
 authentication: {x509: {clientCAFile: /file/ca.crt}}
 serverTLSBootstrap: true
 rotateCertificates: false
 tlsCertFile: /file/tls.crt
 tlsPrivateKeyFile: /file/tls.key
 staticPodPath: /file/manifests
-`)
+`,
+    config,
+  )
   const flags = {
     'client-ca-file': '/flag/ca.crt',
     'rotate-server-certificates': 'false',
@@ -57,4 +64,23 @@ staticPodPath: /file/manifests
     staticPodPath: '/flag/manifests',
   })
   expect(withKubeletFlags(configured, {})).toEqual(configured)
+})
+
+test('paths in the file are relative to its folder; the addresses are not paths, and an empty path is none', async () => {
+  const text = `kind: KubeletConfiguration
+authentication: {x509: {clientCAFile: pki/ca.crt}}
+tlsCertFile: ../tls.crt
+tlsPrivateKeyFile: ""
+staticPodPath: manifests
+address: 0.0.0.0
+healthzBindAddress: 127.0.0.1
+`
+  expect(await readKubeletConfiguration(text, config)).toMatchObject({
+    clientCaFile: '/var/lib/kubelet/pki/ca.crt',
+    tlsCertFile: '/var/lib/tls.crt',
+    tlsPrivateKeyFile: undefined,
+    staticPodPath: '/var/lib/kubelet/manifests',
+    address: '0.0.0.0',
+    healthzBindAddress: '127.0.0.1',
+  })
 })

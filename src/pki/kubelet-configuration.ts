@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocumentOfKind, readDocuments } from '../kubeconfig/documents.ts'
 import { entriesOf, isTrue, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
@@ -26,20 +27,23 @@ export interface KubeletConfiguration {
   readonly featureGates: Readonly<Record<string, boolean>>
 }
 
-/** Returns the settings in a kubelet's configuration file. Throws KCERT_MANIFEST_MALFORMED for any other file. */
-export async function readKubeletConfiguration(text: string): Promise<KubeletConfiguration> {
-  return settingsIn(await configurationOf(text))
+/**
+ * Returns the settings in a kubelet's configuration file. Its paths are relative to the folder of `path`. Throws
+ * KCERT_MANIFEST_MALFORMED for any other file.
+ */
+export async function readKubeletConfiguration(text: string, path: string): Promise<KubeletConfiguration> {
+  return settingsIn(await configurationOf(text), path)
 }
 
 /**
  * Returns the settings in kubeadm's instance-config.yaml, which has no kind. The kubelet does not read this file: kubeadm since 1.34
- * merges it into config.yaml at init, join and upgrade (cmd/kubeadm/app/phases/kubelet/config.go). Throws
+ * merges it into config.yaml beside it at init, join and upgrade (cmd/kubeadm/app/phases/kubelet/config.go). Throws
  * KCERT_MANIFEST_MALFORMED if it cannot be read.
  */
-export async function readInstanceConfiguration(text: string): Promise<KubeletConfiguration> {
+export async function readInstanceConfiguration(text: string, path: string): Promise<KubeletConfiguration> {
   const { documents, defects } = await readDocuments(text)
   const [defect] = defects
-  if (defect === undefined) return settingsIn(documents[0])
+  if (defect === undefined) return settingsIn(documents[0], path)
   throw new KcertError('KCERT_MANIFEST_MALFORMED', 'not a kubelet configuration', {
     why: `line ${defect.line ?? 1}: ${defect.reason}`,
   })
@@ -62,15 +66,20 @@ export function changedSettings(now: KubeletConfiguration, changes: KubeletConfi
     .map((key) => certificateSettings[key])
 }
 
-function settingsIn(root: Node | undefined): KubeletConfiguration {
-  const file = (...path: string[]): string | undefined => textOf(valueAt(root, ...path))
+function settingsIn(root: Node | undefined, path: string): KubeletConfiguration {
+  const text = (...at: string[]): string | undefined => textOf(valueAt(root, ...at))
+  const file = (...at: string[]): string | undefined => {
+    const named = text(...at)
+    // For the kubelet, an empty path is none.
+    return named ? posix.resolve(posix.dirname(path), named) : undefined
+  }
   const flag = (name: string): boolean | undefined => {
     const value = valueAt(root, name)
     return value?.kind === 'scalar' && value.type === 'boolean' ? isTrue(value) : undefined
   }
   const number = (name: string): number | undefined => {
-    const text = file(name)
-    return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
+    const value = text(name) ?? ''
+    return /^\d+$/.test(value) ? Number(value) : undefined
   }
   return {
     clientCaFile: file('authentication', 'x509', 'clientCAFile'),
@@ -79,9 +88,9 @@ function settingsIn(root: Node | undefined): KubeletConfiguration {
     tlsCertFile: file('tlsCertFile'),
     tlsPrivateKeyFile: file('tlsPrivateKeyFile'),
     staticPodPath: file('staticPodPath'),
-    address: file('address'),
+    address: text('address'),
     port: number('port'),
-    healthzBindAddress: file('healthzBindAddress'),
+    healthzBindAddress: text('healthzBindAddress'),
     healthzPort: number('healthzPort'),
     featureGates: Object.fromEntries(
       entriesOf(valueAt(root, 'featureGates')).map(([name, value]) => [name, isTrue(value)]),

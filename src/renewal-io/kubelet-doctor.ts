@@ -63,7 +63,7 @@ export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}):
     })
   }
   if (kubeconfig.found === 'unreadable') throw unreadable(node, kubeconfigPath)
-  const configured = withKubeletFlags(await configurationOf(configuration), flags)
+  const configured = withKubeletFlags(await configurationOf(configuration, configPath), flags)
   const clientCa = await readThrough(node, configured.clientCaFile ?? `${kubeadmFolders.pki}/ca.crt`)
   const content = kubeconfig.found === 'file' ? kubeconfig.content : undefined
   const { caFiles, named } = await namedIn(node, kubeconfigPath, content)
@@ -80,20 +80,22 @@ export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}):
     hasBootstrapKubeconfig: bootstrap.found === 'file',
     ...(places.nodeName !== undefined && { nodeName: places.nodeName }),
     asksForServing: configured.serverTlsBootstrap === true,
-    ...(await ownServing(node, configured.tlsCertFile, configPath)),
-    ...(instance.found === 'file' && { instance: await instanceOf(instance, configured, flags) }),
+    ...(await ownServing(node, configured.tlsCertFile)),
+    ...(instance.found === 'file' && {
+      instance: await instanceOf(instance, configPath, { configured, flags }),
+    }),
   }
 }
 
 /** A flag takes precedence over a setting that kubeadm merges, too. */
 async function instanceOf(
   file: ReadFile,
-  configured: KubeletConfiguration,
-  flags: Flags,
+  configPath: string,
+  { configured, flags }: { readonly configured: KubeletConfiguration; readonly flags: Flags },
 ): Promise<NonNullable<KubeletFacts['instance']>> {
   const { path } = file
   try {
-    const merged = withKubeletFlags(await readInstanceConfiguration(textOf(file)), flags)
+    const merged = withKubeletFlags(await readInstanceConfiguration(textOf(file), configPath), flags)
     return { path, changes: changedSettings(configured, merged) }
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
@@ -101,14 +103,12 @@ async function instanceOf(
   }
 }
 
-/** A flag takes precedence over the configuration, and a path in the configuration is relative to its folder. */
 async function ownServing(
   node: NodeAccess,
   file: string | undefined,
-  configPath: string,
 ): Promise<Pick<KubeletFacts, 'ownServing'>> {
   if (!file) return {}
-  const read = await readThrough(node, linkedFrom(configPath, file))
+  const read = await readThrough(node, file)
   if (read.found === 'unreadable') throw unreadable(node, read.path)
   return { ownServing: { path: read.path, ...(read.found === 'file' && { content: read.content }) } }
 }
@@ -126,10 +126,10 @@ async function readThrough(node: NodeAccess, path: string): Promise<FileContent>
   return { path, found: 'absent' }
 }
 
-async function configurationOf(file: FileContent): Promise<KubeletConfiguration> {
+async function configurationOf(file: FileContent, path: string): Promise<KubeletConfiguration> {
   const nothing = { featureGates: {} }
   if (file.found !== 'file') return nothing
-  return readKubeletConfiguration(textOf(file)).catch(() => nothing)
+  return readKubeletConfiguration(textOf(file), path).catch(() => nothing)
 }
 
 /** Returns the CAs of a kubeconfig, and the certificate and key files that it names in addition to the store's. */

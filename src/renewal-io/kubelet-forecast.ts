@@ -75,7 +75,7 @@ async function configurationOf(
     return undefined
   }
   try {
-    return await readKubeletConfiguration(textOf(file))
+    return await readKubeletConfiguration(textOf(file), path)
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
     unread.push(`its configuration ${path} cannot be read: ${error.why ?? error.message}`)

@@ -218,7 +218,7 @@ export class NodeWatch {
     const configPath = flags.config ?? '/var/lib/kubelet/config.yaml'
     const text = read.get(configPath)?.text
     const configuration = withKubeletFlags(
-      text === undefined ? { featureGates: {} } : await readKubeletConfiguration(text),
+      text === undefined ? { featureGates: {} } : await readKubeletConfiguration(text, configPath),
       flags,
     )
     const kubeconfig = flags.kubeconfig ?? `${kubeadmFolders.kubernetes}/kubelet.conf`

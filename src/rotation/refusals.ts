@@ -35,6 +35,7 @@ export function preflight(
     ...refusedKubeconfigs(observed, target),
     ...(number === 1 ? [...keysElsewhere(observed, target), ...upgradeInProgress(observed, target)] : []),
     ...otherSigners(observed),
+    ...certificatesForServerNames(observed, target),
     ...anyFrontProxy(observed, target),
     ...unreachable,
   ]
@@ -217,6 +218,29 @@ function otherSigners({ components }: Observed<'components'>): readonly Refusal[
     next: 'kcert rotate-ca plan',
   })
 }
+
+/** kcert reads the certificate of --tls-cert-file alone: those for single server names would keep the old CA, or would expire with it. */
+function certificatesForServerNames(
+  { components }: Observed<'components'>,
+  target: Target,
+): readonly Refusal[] {
+  if (changeOf(target, 'cluster') === undefined) return []
+  return components.flatMap(({ id, flags, process }) => {
+    const value = process?.flags[serverNameFlag] ?? flags[serverNameFlag]
+    const named = `${id} --${serverNameFlag}`
+    if (value === undefined || target.waivers.has(named)) return []
+    const advice = commandLine`remove the flag, or, if another CA signed its certificates, add --waive ${named}`
+    return [
+      {
+        what: `kcert does not reissue the certificates of ${named}=${value}`,
+        why: `if the old cluster CA signed one of them, clients reject the server under that name after phase 12; ${advice}`,
+        next: 'kcert rotate-ca plan',
+      },
+    ]
+  })
+}
+
+const serverNameFlag = 'tls-sni-cert-key'
 
 function anyFrontProxy(
   { extensionAuthentication }: Partial<Pick<Snapshot, 'extensionAuthentication'>>,

@@ -72,7 +72,7 @@ test.each([
 })
 
 test('returns where a kubelet listens from its configuration in any YAML style, and prefers flags', async () => {
-  const configuration = await readKubeletConfiguration(configured)
+  const configuration = await readKubeletConfiguration(configured, '/var/lib/kubelet/config.yaml')
   expect(listeningOf(kubelet, configuration)).toEqual({ host: '10.0.0.7', port: 10350 })
   expect(listeningOf([...kubelet, '--address=10.0.0.8', '--port=10450'], configuration)).toEqual({
     host: '10.0.0.8',

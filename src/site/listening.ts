@@ -77,7 +77,7 @@ export async function configurationOf(
   try {
     const [file] = await node.readFiles([path])
     if (file?.found !== 'file') return {}
-    return await readKubeletConfiguration(textOf(file))
+    return await readKubeletConfiguration(textOf(file), path)
   } catch {
     return {}
   }

@@ -118,6 +118,26 @@ test('refuses signers with their own files', async () => {
   expect(what).toEqual([`signers with separate files: cp2/kube-controller-manager --${flag}`])
 })
 
+test('refuses certificates for single server names, until they are accepted', async () => {
+  const flag = 'tls-sni-cert-key'
+  const named = `cp2/kube-apiserver --${flag}`
+  const withFlag = (waivers: readonly string[], changes?: readonly CaChange[]) =>
+    refusedFor(({ observed, target }) => ({
+      observed: {
+        components: observed.components.map((one) =>
+          one.id === 'cp2/kube-apiserver'
+            ? { ...one, flags: { ...one.flags, [flag]: '/a.crt,/a.key' } }
+            : one,
+        ),
+      },
+      target: { waivers: new Set(waivers), changes: changes ?? target.changes },
+    }))
+  expect(await withFlag([])).toEqual([`kcert does not reissue the certificates of ${named}=/a.crt,/a.key`])
+  expect(await withFlag([`cp1/kube-apiserver --${flag}`])).toHaveLength(1)
+  expect(await withFlag([named])).toEqual([])
+  expect(await withFlag([], [])).toEqual([])
+})
+
 test('refuses a front proxy that may use any name', async () => {
   const what = await refusedFor(({ observed }) => ({
     observed: { extensionAuthentication: { ...observed.extensionAuthentication!, allowsAnyName: true } },

@@ -61,7 +61,7 @@ export async function factsInFiles(
         rotateCertificates = false,
         serverTlsBootstrap = false,
         tlsCertFile,
-      } = await readKubeletConfiguration(text)
+      } = await readKubeletConfiguration(text, path)
       kubeletAt(dirname(path)).configuration = { rotateCertificates, serverTlsBootstrap, tlsCertFile }
     } else if (/^kind:\s*"?Pod\b/m.test(text) && text.includes('kube-controller-manager')) {
       const { containers } = await readStaticPod(text)
