@@ -8,6 +8,7 @@ import { getOne } from '../cluster/readable.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isOfFinished, readJournal } from '../rotation/journal.ts'
+import { manualRotation, type PhaseTable } from '../rotation/phase-table.ts'
 import type { Clock } from '../system/clock.ts'
 import { bootId, processNamespace } from '../system/process-identity.ts'
 import type { RandomBytes } from '../system/random.ts'
@@ -21,7 +22,6 @@ const namespace = 'kube-system'
 const { leases } = resources
 const lease = { ...leases, name } as const
 const configMaps = { ...resources.configMaps, namespace } as const
-const mirror = { ...configMaps, name } as const
 
 const durationSeconds = 30
 // A single API server is unavailable for about 40 s during its restart.
@@ -41,6 +41,8 @@ export interface GuardOptions {
   readonly journalPath: string
   /** True when the operator named the journal. */
   readonly isNamed?: boolean
+  /** The playbook of the journal (default the page's). All rotations share one Lease. */
+  readonly table?: PhaseTable
   /** Waits for this number of milliseconds (default real time). */
   readonly sleep?: (ms: number) => Promise<unknown>
 }
@@ -52,16 +54,18 @@ export interface GuardOptions {
 export async function mirroredJournal(
   objects: Pick<ObjectsApi, 'get'>,
   isNamed = false,
+  table = manualRotation,
 ): Promise<string | undefined> {
-  const text = (await getOne(objects, mirror))?.data?.['journal.jsonl']
+  const text = (await getOne(objects, { ...configMaps, name: table.journal }))?.data?.['journal.jsonl']
   // A journal without its first lines cannot be verified with its chain of digests.
   if (!text?.match(/^.*"previous":"0{64}"/)) return undefined
-  return isNamed && isOfFinished(readJournal(text)) ? undefined : text
+  return isNamed && isOfFinished(readJournal(text), table) ? undefined : text
 }
 
 /** The Lease kube-system/kcert-rotation that this run holds, and the ConfigMap with the same name that contains the journal. */
 export class ClusterGuard implements JournalMirror {
   private readonly options: GuardOptions
+  private readonly table: PhaseTable
   private readonly place: string
   private readonly identity: string
   private readonly sleep: (ms: number) => Promise<unknown>
@@ -73,6 +77,7 @@ export class ClusterGuard implements JournalMirror {
 
   private constructor(options: GuardOptions) {
     this.options = options
+    this.table = options.table ?? manualRotation
     this.sleep = options.sleep ?? pause
     // Two machines or containers with the same name cannot see each other's processes.
     const machine = `${bootId()} ${processNamespace() ?? ''}`
@@ -119,7 +124,7 @@ export class ClusterGuard implements JournalMirror {
 
   read(): Promise<string | undefined> {
     const { objects, isNamed = false } = this.options
-    return mirroredJournal(objects, isNamed)
+    return mirroredJournal(objects, isNamed, this.table)
   }
 
   /** Releases the Lease, and waits until the mirror contains the last line. */
@@ -214,10 +219,11 @@ export class ClusterGuard implements JournalMirror {
       text.length > mostMirrored ? text.slice(text.indexOf('\n', text.length - mostMirrored) + 1) : text
     const data = { 'journal.jsonl': cut }
     try {
+      const mirror = { ...configMaps, name: this.table.journal }
       const object = await objects.get(mirror)
       if (object !== undefined) await objects.replace(mirror, { ...object, data })
       else {
-        const kind = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace } }
+        const kind = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: mirror.name, namespace } }
         await objects.create(configMaps, { ...kind, data })
       }
     } catch {

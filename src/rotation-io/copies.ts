@@ -5,7 +5,8 @@ import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Expected, NodeAccess, Sha256 } from '../pki/node-access.ts'
 import type { CopiedFile } from '../rotation/action.ts'
-import { copiesFolder, copiesIndex, copyPath, pastIndex } from '../rotation/material.ts'
+import { copiesFolder, copyPath, pastIndex } from '../rotation/material.ts'
+import { manualRotation } from '../rotation/phase-table.ts'
 import type { CopySnapshot, ObjectReference } from '../rotation/snapshot.ts'
 import { textOf } from '../site/node-files.ts'
 
@@ -23,24 +24,27 @@ export interface Index {
 /** The copies on the nodes. Copies are only added, never changed. */
 export class Copies {
   private readonly nodeNamed: (name: string) => NodeAccess
+  private readonly indexPath: string
   /** Only one action at a time changes an index. */
   private readonly turns = new Map<string, Promise<unknown>>()
   private readonly made = new Set<string>()
 
-  constructor(nodeNamed: (name: string) => NodeAccess) {
+  /** The second argument is the playbook of the rotation that made the copies. */
+  constructor(nodeNamed: (name: string) => NodeAccess, { copiesIndex } = manualRotation) {
     this.nodeNamed = nodeNamed
+    this.indexPath = copiesIndex
   }
 
   /** Returns the copies on a node. Throws KCERT_BACKUP_DAMAGED. */
   async on(node: string): Promise<readonly CopySnapshot[]> {
-    return (await readIndex(this.nodeNamed(node))).copies
+    return (await readIndex(this.nodeNamed(node), this.indexPath)).copies
   }
 
   /** Copies the current content of a file. If the phase has already copied the file, the earlier copy is kept. */
   keepFile(node: string, path: string, phase: number): Promise<void> {
     if (path.startsWith(`${copiesFolder}/`)) return Promise.resolve()
     return this.inTurn(node, async () => {
-      const index = await readIndex(this.nodeNamed(node))
+      const index = await readIndex(this.nodeNamed(node), this.indexPath)
       const isKept = index.copies.some(
         (copy) => copy.phase === phase && 'path' in copy.of && copy.of.path === path,
       )
@@ -51,7 +55,7 @@ export class Copies {
   /** Copies several files with one change to the index. */
   keepFiles(node: string, files: readonly CopiedFile[], phase: number): Promise<void> {
     return this.inTurn(node, async () => {
-      const index = await readIndex(this.nodeNamed(node))
+      const index = await readIndex(this.nodeNamed(node), this.indexPath)
       const kept = new Set(
         index.copies.flatMap((copy) => (copy.phase === phase && 'path' in copy.of ? [copy.of.path] : [])),
       )
@@ -72,7 +76,7 @@ export class Copies {
     phase: number,
   ): Promise<void> {
     return this.inTurn(node, async () => {
-      const index = await readIndex(this.nodeNamed(node))
+      const index = await readIndex(this.nodeNamed(node), this.indexPath)
       const isKept = index.copies.some(
         (copy) => copy.phase === phase && 'object' in copy.of && isSame(copy.of.object, object),
       )
@@ -91,11 +95,11 @@ export class Copies {
   putAside(node: string): Promise<void> {
     return this.inTurn(node, async () => {
       const access = this.nodeNamed(node)
-      const [file] = await access.statFiles([copiesIndex], { sha256: true })
+      const [file] = await access.statFiles([this.indexPath], { sha256: true })
       if (file?.found !== 'file' || file.sha256 === undefined) return
       const { sha256 } = file
-      await access.copyFile(copiesIndex, pastIndex(sha256), { replaces: 'anything', sha256, mode: 0o600 })
-      await access.removeFile(copiesIndex, { holds: { sha256 } })
+      await access.copyFile(this.indexPath, pastIndex(sha256), { replaces: 'anything', sha256, mode: 0o600 })
+      await access.removeFile(this.indexPath, { holds: { sha256 } })
     })
   }
 
@@ -168,7 +172,7 @@ export class Copies {
     const access = this.nodeNamed(node)
     await this.makeFolder(access)
     const lines = copies.map((copy) => `${JSON.stringify(copy)}\n`).join('')
-    await access.writeFile(copiesIndex, `${text}${lines}`, { replaces, mode: 0o600 })
+    await access.writeFile(this.indexPath, `${text}${lines}`, { replaces, mode: 0o600 })
   }
 
   private async makeFolder(access: NodeAccess): Promise<void> {
@@ -195,15 +199,15 @@ const largestIndex = 8 * 1024 * 1024
  * Returns the index of the copies on a node, or an empty one if there is none. No other function reads the index. Throws
  * KCERT_BACKUP_DAMAGED when the index is unreadable or a line has a different format: kcert always writes the whole index.
  */
-export async function readIndex(node: NodeAccess): Promise<Index> {
-  const [file] = await node.readFiles([copiesIndex], { largestBytes: largestIndex })
+export async function readIndex(node: NodeAccess, path = manualRotation.copiesIndex): Promise<Index> {
+  const [file] = await node.readFiles([path], { largestBytes: largestIndex })
   if (file?.found === 'absent') return { copies: [], text: '', replaces: 'absent' }
   if (file?.found !== 'file')
-    throw damaged(node.name, file?.found === 'unreadable' ? file.reason : 'it is not a regular file')
+    throw damaged(node.name, path, file?.found === 'unreadable' ? file.reason : 'it is not a regular file')
   const text = textOf(file)
   const lines = text.split('\n')
-  if (lines.pop() !== '') throw damaged(node.name, 'its last line is incomplete')
-  const copies = lines.map((line, at) => copyIn(line) ?? throwDamaged(node.name, at))
+  if (lines.pop() !== '') throw damaged(node.name, path, 'its last line is incomplete')
+  const copies = lines.map((line, at) => copyIn(line) ?? throwDamaged(node.name, path, at))
   return { copies, text, replaces: { sha256: file.sha256 } }
 }
 
@@ -227,17 +231,13 @@ function isSame(a: ObjectReference, b: ObjectReference): boolean {
   return a.kind === b.kind && a.namespace === b.namespace && a.name === b.name
 }
 
-function throwDamaged(node: string, at: number): never {
-  throw damaged(node, `line ${at + 1} does not have the format that kcert writes`)
+function throwDamaged(node: string, path: string, at: number): never {
+  throw damaged(node, path, `line ${at + 1} does not have the format that kcert writes`)
 }
 
-function damaged(node: string, why: string): KcertError {
-  return new KcertError(
-    'KCERT_BACKUP_DAMAGED',
-    `${copiesIndex} on node "${node}" is not a valid index of copies`,
-    {
-      why: `${why}; without the index it is unknown which file each copy belongs to. Check it on node ${node}, then move the folder away`,
-      next: commandLine`ls -lR ${copiesFolder}`,
-    },
-  )
+function damaged(node: string, path: string, why: string): KcertError {
+  return new KcertError('KCERT_BACKUP_DAMAGED', `${path} on node "${node}" is not a valid index of copies`, {
+    why: `${why}; without the index it is unknown which file each copy belongs to. Check it on node ${node}, then move the folder away`,
+    next: commandLine`ls -lR ${copiesFolder}`,
+  })
 }

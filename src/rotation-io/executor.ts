@@ -1,4 +1,5 @@
 import type { PatchObject, Probe, RestartComponent, RollWorkload, WriteFile } from '../rotation/action.ts'
+import { manualRotation, type PhaseTable } from '../rotation/phase-table.ts'
 import type { Executor, ProbeAnswer } from '../rotation/ports.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
@@ -16,6 +17,8 @@ import { type GivenPairs, RotationCas } from './rotation-cas.ts'
 export interface ExecutorOptions {
   readonly site: Site
   readonly random: RandomBytes
+  /** The playbook of the rotation (default the page's). */
+  readonly table?: PhaseTable
   /** CAs that the operator supplies. */
   readonly given?: GivenPairs
   readonly unreadLogs?: UnreadLogs
@@ -29,10 +32,10 @@ export class SiteExecutor implements Executor {
   private readonly rolls: Rolling
   private readonly probes: Probing
 
-  constructor({ site, random, given, unreadLogs }: ExecutorOptions) {
+  constructor({ site, random, table = manualRotation, given, unreadLogs }: ExecutorOptions) {
     const planes = new ControlPlanes(site)
-    const copies = new Copies((name) => planes.node(name))
-    const cas = new RotationCas(site, planes, random, given)
+    const copies = new Copies((name) => planes.node(name), table)
+    const cas = new RotationCas(site, planes, random, given, table)
     const identity = new OwnIdentity(site, planes, cas)
     const requests = new KubeletRequests(site, cas, identity)
     const parts = { site, planes, copies, cas, identity, requests }

@@ -6,6 +6,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
 import type { CertificateRecord } from '../rotation/certificate-record.ts'
 import { inventoryNode } from '../rotation/inventory.ts'
+import { manualRotation } from '../rotation/phase-table.ts'
 import type { Observer } from '../rotation/ports.ts'
 import type {
   HandshakeSnapshot,
@@ -41,10 +42,13 @@ export class SiteObserver implements Observer {
   readonly pods: PodWatch
   readonly stored: StoredWatch
   readonly planes: ControlPlanes
+  readonly copiesIndex: string
   private readonly watches = new Map<string, NodeWatch>()
 
-  constructor(site: Site) {
+  /** The second argument is the playbook of the rotation whose copies are observed. */
+  constructor(site: Site, { copiesIndex } = manualRotation) {
     this.site = site
+    this.copiesIndex = copiesIndex
     this.planes = new ControlPlanes(site)
     this.pods = new PodWatch(site)
     this.stored = new StoredWatch(site)
@@ -240,7 +244,7 @@ async function copies(from: Observation): Promise<Sections['copies']> {
   const found = await onEach(await from.nodes(), async (object) => {
     const node = from.open(object)
     if (node === undefined) return []
-    return readIndex(node).then(
+    return readIndex(node, from.observer.copiesIndex).then(
       (index) => index.copies,
       onKcertError((error) => {
         if (error.code === 'KCERT_BACKUP_DAMAGED') throw error

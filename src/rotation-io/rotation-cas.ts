@@ -6,7 +6,7 @@ import { orUndefined } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { FileContent } from '../pki/node-access.ts'
 import { copyPath, kcertFolderFor, keyPathFor, materialPaths } from '../rotation/material.ts'
-import { rowNumbered } from '../rotation/phase-table.ts'
+import { manualRotation, type PhaseTable, rowNumbered } from '../rotation/phase-table.ts'
 import type { Generation } from '../rotation/signing.ts'
 import { type CaName, caNames, plannedDigest } from '../rotation/target.ts'
 import { nextName } from '../rotation/target-reading.ts'
@@ -30,14 +30,22 @@ export class RotationCas {
   private readonly planes: ControlPlanes
   private readonly given: GivenPairs
   private readonly random: RandomBytes
+  private readonly table: PhaseTable
   private readonly known = new Map<string, Promise<SigningPair>>()
   private madeBridge: Promise<Certificate> | undefined
 
-  constructor(site: Site, planes: ControlPlanes, random: RandomBytes, given: GivenPairs = {}) {
+  constructor(
+    site: Site,
+    planes: ControlPlanes,
+    random: RandomBytes,
+    given: GivenPairs = {},
+    table = manualRotation,
+  ) {
     this.site = site
     this.planes = planes
     this.random = random
     this.given = given
+    this.table = table
   }
 
   /** Returns a CA with its key. Throws KCERT_ROTATION_REFUSED when no control-plane node has its key. */
@@ -104,9 +112,9 @@ export class RotationCas {
   /** At the end of a rotation, the old pair exists only in the copies. */
   private async findCopy(ca: CaName): Promise<SigningPair | undefined> {
     for (const { node, own } of await this.places(ca)) {
-      const index = await readIndex(this.planes.node(node))
+      const index = await readIndex(this.planes.node(node), this.table.copiesIndex)
       const copies = index.copies.filter(
-        ({ phase, digest }) => rowNumbered(phase)?.begins && digest !== undefined,
+        ({ phase, digest }) => rowNumbered(this.table, phase)?.begins && digest !== undefined,
       )
       const pathOf = (path: string | undefined): string | undefined => {
         const copy = copies.find(({ of }) => 'path' in of && of.path === path)

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Action } from './action.ts'
 import type { CertificateRecord, Digest } from './certificate-record.ts'
-import { rowNumbered } from './phase-table.ts'
+import { type PhaseTable, rowNumbered } from './phase-table.ts'
 import type { EvidenceSnapshot, HandshakeRate, IntentSnapshot } from './snapshot.ts'
 import type { RememberedChanges, Settings } from './target-reading.ts'
 
@@ -125,15 +125,16 @@ function digestOf(text: string): Digest {
 }
 
 /** Returns the entries of the current rotation. Evidence and waivers from before a complete undo are ignored. */
-export function sinceRollback(entries: readonly JournalEntry[]): readonly JournalEntry[] {
-  const last = entries.findLastIndex((entry) => entry.kind === 'phase' && isTakenBack(entry))
+export function sinceRollback(entries: readonly JournalEntry[], table: PhaseTable): readonly JournalEntry[] {
+  const last = entries.findLastIndex((entry) => entry.kind === 'phase' && isTakenBack(entry, table))
   return entries.slice(last + 1)
 }
 
 /** Returns true when the rotation in the journal is finished. */
-export function isOfFinished(entries: readonly JournalEntry[]): boolean {
+export function isOfFinished(entries: readonly JournalEntry[], table: PhaseTable): boolean {
   const last = entries.findLast((entry) => entry.kind === 'phase')
-  return last?.kind === 'phase' && last.event === 'completed' && rowNumbered(last.phase)?.dropsOld === true
+  if (last?.kind !== 'phase' || last.event !== 'completed') return false
+  return rowNumbered(table, last.phase)?.dropsOld === true
 }
 
 /** Returns the last result of each probe, by key. */
@@ -157,7 +158,7 @@ function isRate(rate: Readonly<Record<keyof HandshakeRate, unknown>> | undefined
 }
 
 /** Returns the phases that started an action and were not undone: one entry for each. */
-export function intentsIn(entries: readonly JournalEntry[]): readonly IntentSnapshot[] {
+export function intentsIn(entries: readonly JournalEntry[], table: PhaseTable): readonly IntentSnapshot[] {
   const intents = new Map<number, IntentSnapshot>()
   for (const entry of entries) {
     if (entry.kind === 'phase' && entry.event === 'rolled-back') intents.delete(entry.phase)
@@ -165,7 +166,7 @@ export function intentsIn(entries: readonly JournalEntry[]): readonly IntentSnap
     intents.set(entry.phase, {
       phase: entry.phase,
       atMs: Date.parse(entry.time),
-      drops: rowNumbered(entry.phase)?.dropsOld === true,
+      drops: rowNumbered(table, entry.phase)?.dropsOld === true,
     })
   }
   return [...intents.values()]
@@ -177,29 +178,29 @@ export function waiversIn(entries: readonly JournalEntry[]): ReadonlySet<string>
 }
 
 /** Returns the last recorded CAs, unless phase 1 was undone since then. */
-export function changesIn(entries: readonly JournalEntry[]): RotationEntry['changes'] {
-  return rotationIn(entries)?.changes ?? []
+export function changesIn(entries: readonly JournalEntry[], table: PhaseTable): RotationEntry['changes'] {
+  return rotationIn(entries, table)?.changes ?? []
 }
 
 /** Returns the choices for the rotation in the journal; undefined before phase 1 is complete. */
-export function choicesIn(entries: readonly JournalEntry[]): Choices | undefined {
-  return rotationIn(entries)?.settings
+export function choicesIn(entries: readonly JournalEntry[], table: PhaseTable): Choices | undefined {
+  return rotationIn(entries, table)?.settings
 }
 
 export function choicesOf({ cas, withBridge, reason, newKeys }: Settings): Choices {
   return { cas, withBridge, reason, newKeys }
 }
 
-function rotationIn(entries: readonly JournalEntry[]): RotationEntry | undefined {
+function rotationIn(entries: readonly JournalEntry[], table: PhaseTable): RotationEntry | undefined {
   const last = entries.findLast(
-    (entry) => entry.kind === 'rotation' || (entry.kind === 'phase' && isTakenBack(entry)),
+    (entry) => entry.kind === 'rotation' || (entry.kind === 'phase' && isTakenBack(entry, table)),
   )
   return last?.kind === 'rotation' ? last : undefined
 }
 
 /** After this undo, the new CA's key is gone from every node, and the next rotation creates another. */
-function isTakenBack({ phase, event }: PhaseEntry): boolean {
-  return event === 'rolled-back' && rowNumbered(phase)?.begins === true
+function isTakenBack({ phase, event }: PhaseEntry, table: PhaseTable): boolean {
+  return event === 'rolled-back' && rowNumbered(table, phase)?.begins === true
 }
 
 /** Marks the start of an undo in the journal. */

@@ -15,9 +15,6 @@ export function kcertFolderFor(clientCaFile = '/etc/kubernetes/pki/ca.crt'): str
   return `${folderOfPath(clientCaFile)}/kcert`
 }
 
-/** The index of the copies: a CopySnapshot in JSON on each line. */
-export const copiesIndex = '/var/lib/kcert/copies/index.jsonl'
-
 /** Returns the path of the index with these bytes after its rotation is finished. */
 export function pastIndex(digest: string): string {
   return `${copiesFolder}/index-${digest.slice(0, 12)}.jsonl`

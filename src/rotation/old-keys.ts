@@ -3,6 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { Digest } from './certificate-record.ts'
 import { changesIn, isOfFinished, type JournalEntry } from './journal.ts'
 import { folderOn, keyPathFor } from './material.ts'
+import type { PhaseTable } from './phase-table.ts'
 import {
   apiServerOn,
   type ComponentSnapshot,
@@ -73,9 +74,9 @@ export interface KeyArchive {
 const ownFolder = '/var/lib/kcert'
 
 /** Returns the old CAs of the rotation in the journal. Throws KCERT_ROTATION_REFUSED if the rotation is not finished. */
-export function oldCasOf(history: readonly JournalEntry[]): readonly OldCa[] {
-  const changes = changesIn(history)
-  if (!isOfFinished(history) || changes.length === 0) throw notFinished(history)
+export function oldCasOf(history: readonly JournalEntry[], table: PhaseTable): readonly OldCa[] {
+  const changes = changesIn(history, table)
+  if (!isOfFinished(history, table) || changes.length === 0) throw notFinished(history)
   for (const { ca, oldCa, newCa } of changes) if (oldCa.spki === newCa.spki) throw sameKey(ca)
   return changes.map(({ ca, oldCa: { subject, digest, spki } }) => ({ ca, subject, digest, spki }))
 }

@@ -1,3 +1,5 @@
+import { type CommandLine, commandLine, fixed } from '../errors/command-line.ts'
+
 // Kubernetes' "Manual Rotation of CA Certificates", item by item:
 // https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/
 // Phase N implements step N. Phase 5 also implements clientCAFile of step 9.2, and phase 7 the signing files of step 9.
@@ -28,6 +30,17 @@ export interface PhaseRow {
   readonly waitsForOwners?: true
   /** Verifiers stop trusting the old CA. After its first action no other phase runs, and nothing can be undone. */
   readonly dropsOld?: true
+}
+
+/** The phases of a playbook without their implementations, and the names of its files. */
+export interface PhaseTable {
+  /** The command that runs it, without flags; a literal, so that messages can contain it. */
+  readonly command: 'kcert rotate-ca'
+  readonly rows: readonly PhaseRow[]
+  /** Name of the journal beside the inventory, without extension, and of the ConfigMap that mirrors it. */
+  readonly journal: string
+  /** The index of its copies on each node: a CopySnapshot in JSON on each line. */
+  readonly copiesIndex: string
 }
 
 /** The phases in order. */
@@ -108,12 +121,25 @@ export const phaseTable: readonly PhaseRow[] = Object.entries(rows).map(([id, ro
   ...row,
 }))
 
+/** The table of the page. */
+export const manualRotation: PhaseTable = {
+  command: 'kcert rotate-ca',
+  rows: phaseTable,
+  journal: 'kcert-rotation',
+  copiesIndex: '/var/lib/kcert/copies/index.jsonl',
+}
+
 /** Returns the row with this ID. */
 export function phaseRow(id: PhaseId): PhaseRow {
   return { id, number: Object.keys(rows).indexOf(id) + 1, ...rows[id] }
 }
 
 /** Returns the row with this number; undefined for 0, which is a recovery and not a phase. */
-export function rowNumbered(number: number): PhaseRow | undefined {
-  return phaseTable[number - 1]
+export function rowNumbered({ rows: its }: PhaseTable, number: number): PhaseRow | undefined {
+  return its[number - 1]
+}
+
+/** Returns the command that runs a phase, without other flags. */
+export function phaseCommand({ command }: PhaseTable, number: number): CommandLine {
+  return commandLine`${fixed(command)} --phase ${number}`
 }

@@ -1,8 +1,9 @@
 import type { Step, Task } from './action.ts'
-import { type PhaseId, type PhaseRow, phaseRow } from './phase-table.ts'
-import type { RotationStatus } from './report.ts'
-import type { CopySnapshot, Observed, SectionName } from './snapshot.ts'
+import { type PhaseId, type PhaseRow, type PhaseTable, phaseRow } from './phase-table.ts'
+import type { RotationPlan, RotationStatus } from './report.ts'
+import type { CopySnapshot, Observed, SectionName, Snapshot } from './snapshot.ts'
 import { type CaChange, changeOf, type Target } from './target.ts'
+import type { RememberedChanges, Settings } from './target-reading.ts'
 import { inPhase } from './tasks.ts'
 
 /** One difference between the snapshot and the completed phase. */
@@ -37,6 +38,42 @@ export interface Phase<Section extends SectionName = SectionName> extends PhaseR
   refusals(observed: Observed<Section>, target: Target): readonly Refusal[]
   /** Returns information for the operator that requires no action: "no API server has --kubelet-certificate-authority". */
   remarks(observed: Observed<Section>, target: Target): readonly string[]
+}
+
+/**
+ * The phases of one rotation, and what the runner, the reports and the session need to know about it. They contain no phase and no
+ * CA of their own.
+ */
+export interface Playbook extends PhaseTable {
+  /** The phases in order. */
+  readonly phases: readonly Phase[]
+  /** The sections that its reports and rollbacks need. */
+  readonly sections: readonly SectionName[]
+  /** The sections that determine the target. */
+  readonly targetSections: readonly SectionName[]
+  /** The sections that `check` needs. */
+  readonly modelSections: readonly SectionName[]
+  /** Returns the target of a run. `remembered`: CAs in the journal. */
+  targetOf(observed: Snapshot, settings: Settings, remembered: RememberedChanges): Target
+  /** Returns why the steps would break a connection, in any order and wherever they stop; undefined if none breaks. */
+  check(observed: Snapshot, target: Target, steps: readonly Step[]): Refusal | undefined
+  /** Returns why a phase is refused for this cluster in its current state. */
+  preflight(observed: Snapshot, target: Target, phase: Phase): readonly Refusal[]
+  positionOf(observed: Snapshot, target: Target): RotationStatus['position']
+  /** Returns descriptions of changes that another program reverted, by phase. */
+  revertedPhases(observed: Snapshot, target: Target): ReadonlyMap<number, readonly string[]>
+  /** Returns what the rotation affects, for its plan. */
+  impactOf(observed: Snapshot, target: Target): Impact
+}
+
+/** The parts of a plan that depend on the playbook. */
+export type Impact = Pick<RotationPlan, 'trustHolders' | 'credentialHolders' | 'assumptions' | 'blastRadius'>
+
+/** Returns the phase with this number. Throws RangeError. */
+export function phaseOf({ phases }: Pick<Playbook, 'phases'>, number: number): Phase {
+  const phase = phases[number - 1]
+  if (phase === undefined) throw new RangeError(`no phase ${number}`)
+  return phase
 }
 
 /** A phase as its file defines it: steps without its number, and any iterable for lists. */

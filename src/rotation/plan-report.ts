@@ -1,39 +1,37 @@
 import type { Action, Step } from './action.ts'
-import { assumptionsOf } from './assumptions.ts'
-import { bundlesWithOldCa } from './ca-bundles.ts'
 import { changeLines } from './change-lines.ts'
 import { durationOf, effectsOf } from './effects.ts'
-import { handshakesWith, leafIn } from './leaves.ts'
-import { refusalOf } from './model/check.ts'
 import { type ForecastPhase, forecast } from './model/forecast.ts'
-import { presentersOf, verifiersOf } from './parties.ts'
-import { firstOf, type Refusal } from './phase.ts'
-import { preflight } from './refusals.ts'
+import { firstOf, type Playbook, type Refusal } from './phase.ts'
 import type { PhasePlanView, RotationPlan, StepView } from './report.ts'
 import type { PlannedPhase } from './runner.ts'
-import { apiServers, fileAt, type Snapshot } from './snapshot.ts'
-import { storedWithOldCa } from './stored.ts'
-import { changeOf, type Target } from './target.ts'
-import { caViews, certificateView, certificateViews, timeOf } from './views.ts'
+import type { Snapshot } from './snapshot.ts'
+import type { Target } from './target.ts'
+import { caViews, timeOf } from './views.ts'
 
 /**
  * Returns the plan of every phase, each on the snapshot that the earlier phases will leave (model/forecast.ts), with the
  * connections that it would break. `rollEveryMs`: interval between the starts of two rollouts. Writes nothing.
  */
-export function wholePlan(observed: Snapshot, target: Target, rollEveryMs = 0): RotationPlan {
+export function wholePlan(
+  playbook: Playbook,
+  observed: Snapshot,
+  target: Target,
+  rollEveryMs = 0,
+): RotationPlan {
   const phases: PhasePlanView[] = []
   const blockers: Refusal[] = []
-  for (const foreseen of forecast(observed, target)) {
+  for (const foreseen of forecast(playbook, observed, target)) {
     const { phase, broken } = foreseen
     phases.push(foreseenView(foreseen, rollEveryMs))
     blockers.push(
-      ...preflight(observed, target, phase),
+      ...playbook.preflight(observed, target, phase),
       ...phase.refusals(foreseen.observed, foreseen.target),
-      ...(broken === undefined ? [] : [refusalOf(broken)]),
+      ...(broken === undefined ? [] : [broken]),
     )
   }
   const distinct = new Map(blockers.map((refusal) => [refusal.what, refusal]))
-  return planOf('all', phases, observed, target, [...distinct.values()])
+  return planOf(playbook, 'all', phases, observed, target, [...distinct.values()])
 }
 
 function foreseenView(foreseen: ForecastPhase, rollEveryMs: number): PhasePlanView {
@@ -50,12 +48,13 @@ function foreseenView(foreseen: ForecastPhase, rollEveryMs: number): PhasePlanVi
 
 /** Returns the plan of only these phases; for the first one, exactly what it would do. */
 export function phasePlan(
+  playbook: Playbook,
   planned: readonly PlannedPhase[],
   observed: Snapshot,
   target: Target,
 ): RotationPlan {
   const phases = planned.map((one) => phaseView(one, observed, target))
-  return planOf('phase', phases, observed, target, [])
+  return planOf(playbook, 'phase', phases, observed, target, [])
 }
 
 /** Returns one phase's plan in the form of reports. */
@@ -78,6 +77,7 @@ export function phaseView(
 }
 
 function planOf(
+  playbook: Playbook,
   scope: RotationPlan['scope'],
   phases: readonly PhasePlanView[],
   observed: Snapshot,
@@ -94,51 +94,14 @@ function planOf(
     generatedAt: timeOf(observed.atMs),
     scope,
     cas: caViews(target),
-    trustHolders: [...verifiersOf(observed, target)],
-    credentialHolders: [...presentersOf(observed, target)],
+    ...playbook.impactOf(observed, target),
     phases: [...phases],
     restarts: byPhase(phases, 'restart').map(([process, numbers]) => ({ process, phases: numbers })),
     rollouts: byPhase(phases, 'rollout').map(([workload, numbers]) => {
       return { workload, phases: numbers, pods: pods.get(workload)?.length ?? 0 }
     }),
-    assumptions: assumptionsOf(observed, target),
-    blastRadius: blastRadiusOf(observed, target),
     blockers: blockers.map(({ what, why, next }) => ({ what, why, next })),
     estimatedSeconds: phases.reduce((sum, { estimatedSeconds }) => sum + estimatedSeconds, 0),
-  }
-}
-
-/** Returns what a rotation affects beyond the components themselves, so that their owners can prepare. */
-function blastRadiusOf(observed: Snapshot, target: Target): RotationPlan['blastRadius'] {
-  const change = changeOf(target, 'cluster')
-  const ours = new Set([...apiServers(observed), ...observed.kubelets].map(({ id }) => id))
-  const bundles = change ? bundlesWithOldCa(observed, change) : []
-  const applied = observed.caBundles.filter((one) => change && one.applied?.includes(change.oldCa.digest))
-  const foreign = change ? handshakesWith(observed, change.oldCa) : []
-  return {
-    caBundles: bundles.map(({ id, server }) => ({ id, server })),
-    appliedBundles: [...new Set(applied.map(({ object: { kind, name } }) => `${kind} ${name}`))],
-    kubeconfigs: observed.kubeconfigs.map(({ id, at, exported }) => {
-      const leaf = at
-        ? leafIn(observed, fileAt(observed, at.node, at.path))
-        : observed.certificates.get(exported?.client ?? '')
-      return { id, onNode: at !== undefined, ...(leaf && { client: certificateView(leaf, target) }) }
-    }),
-    joinTokens: (observed.clusterInfo?.signatures ?? []).map(({ tokenId }) => tokenId),
-    foreign: foreign
-      .filter(({ presenter }) => !ours.has(presenter))
-      .flatMap(({ presenter, chain }) => {
-        const [leaf] = certificateViews(chain, observed.certificates, target)
-        return leaf ? [{ server: presenter, leaf }] : []
-      }),
-    stored: storedWithOldCa(observed, target).map(({ at: object, what, stored: { owner } }) => ({
-      object,
-      what,
-      ...(owner !== undefined && { owner }),
-    })),
-    storedUnchecked: [...observed.stored.unread],
-    barePods: [...new Set(observed.pods.flatMap(({ id, workload }) => (workload === undefined ? [id] : [])))],
-    pods: new Set(observed.pods.map(({ uid }) => uid)).size,
   }
 }
 

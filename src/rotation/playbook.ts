@@ -1,4 +1,7 @@
-import type { Phase } from './phase.ts'
+import { impactOf } from './impact.ts'
+import { brokenConnection, modelSections } from './model/check.ts'
+import { type Phase, type Playbook, phaseOf } from './phase.ts'
+import { manualRotation } from './phase-table.ts'
 import { distribute } from './phases/01-distribute.ts'
 import { publishBoth } from './phases/02-publish-both.ts'
 import { awaitPublished } from './phases/03-await-published.ts'
@@ -11,26 +14,41 @@ import { presentNew } from './phases/09-present-new.ts'
 import { clusterInfo } from './phases/10-cluster-info.ts'
 import { verify } from './phases/11-verify.ts'
 import { dropOld } from './phases/12-drop-old.ts'
+import { positionOf } from './position.ts'
+import { preflight } from './refusals.ts'
+import { sectionNames } from './snapshot.ts'
+import { targetOf, targetSections } from './target-reading.ts'
+import { revertedPhases } from './upgrades.ts'
 
-/** The phases in order. phase-table.ts describes each. */
-export const playbook: readonly Phase[] = [
-  distribute,
-  publishBoth,
-  awaitPublished,
-  restartPods,
-  trustBoth,
-  schedulerTrustsBoth,
-  renewKubeconfigs,
-  cloudControllerManager,
-  presentNew,
-  clusterInfo,
-  verify,
-  dropOld,
-]
+/** The page's phases in order. phase-table.ts describes each. */
+export const playbook: Playbook = {
+  ...manualRotation,
+  phases: [
+    distribute,
+    publishBoth,
+    awaitPublished,
+    restartPods,
+    trustBoth,
+    schedulerTrustsBoth,
+    renewKubeconfigs,
+    cloudControllerManager,
+    presentNew,
+    clusterInfo,
+    verify,
+    dropOld,
+  ],
+  sections: sectionNames,
+  targetSections,
+  modelSections,
+  targetOf,
+  check: brokenConnection,
+  preflight,
+  positionOf,
+  revertedPhases,
+  impactOf,
+}
 
-/** Returns the phase with this number. Throws RangeError. */
+/** Returns the page's phase with this number. Throws RangeError. */
 export function phaseNumbered(number: number): Phase {
-  const phase = playbook[number - 1]
-  if (phase === undefined) throw new RangeError(`no phase ${number}`)
-  return phase
+  return phaseOf(playbook, number)
 }

@@ -1,7 +1,6 @@
-import { commandLine } from '../errors/command-line.ts'
 import { apiLeaves, handshakesWith, isLeafOf } from './leaves.ts'
 import type { Refusal } from './phase.ts'
-import { phaseRow, rowNumbered } from './phase-table.ts'
+import { type PhaseTable, phaseCommand } from './phase-table.ts'
 import type { Observed } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
@@ -33,16 +32,17 @@ function presentsNew(observed: Observed<TargetSections>, target: Target): boolea
 
 /** Returns why a phase with pending items can no longer start: it would revert the rotation, which only a rollback may do. */
 export function earliestPhase(
-  observed: Observed<TargetSections>,
-  target: Target,
+  table: PhaseTable,
+  { isDropping }: Pick<Target, 'isDropping'>,
   number: number,
 ): readonly Refusal[] {
-  if (positionOf(observed, target) !== 'removing' || rowNumbered(number)?.dropsOld) return []
+  const last = table.rows.find(({ dropsOld }) => dropsOld)?.number
+  if (!isDropping || last === undefined || number === last) return []
   return [
     {
       what: `phase ${number} cannot run any more: the old CA is being removed`,
       why: 'it would make components trust the old CA again',
-      next: commandLine`kcert rotate-ca --phase ${phaseRow('drop-old').number}`,
+      next: phaseCommand(table, last),
     },
   ]
 }

@@ -1,11 +1,8 @@
-import { commandLine } from '../errors/command-line.ts'
-import { firstOf, type PendingItem, type Phase, type Refusal } from './phase.ts'
-import { playbook } from './playbook.ts'
-import { type Position, positionOf } from './position.ts'
-import { preflight } from './refusals.ts'
+import { firstOf, type PendingItem, type Phase, type Playbook, type Refusal } from './phase.ts'
+import { phaseCommand } from './phase-table.ts'
+import type { Position } from './position.ts'
 import type { Snapshot } from './snapshot.ts'
 import { isPlanned, type Target } from './target.ts'
-import { revertedPhases } from './upgrades.ts'
 
 // The state of a rotation, phase by phase, from one snapshot and regardless of the journal.
 
@@ -18,6 +15,7 @@ export interface PhaseStatus {
 }
 
 export interface RotationProgress {
+  readonly playbook: Playbook
   readonly state: 'not-started' | 'in-progress' | 'finished'
   readonly position: Position
   readonly phases: readonly PhaseStatus[]
@@ -30,10 +28,10 @@ export interface RotationProgress {
 }
 
 /** Returns the state of the rotation. */
-export function progressOf(observed: Snapshot, target: Target): RotationProgress {
-  const position = positionOf(observed, target)
-  const back = revertedPhases(observed, target)
-  const found = playbook.map((phase) => ({
+export function progressOf(playbook: Playbook, observed: Snapshot, target: Target): RotationProgress {
+  const position = playbook.positionOf(observed, target)
+  const back = playbook.revertedPhases(observed, target)
+  const found = playbook.phases.map((phase) => ({
     phase,
     gaps: isPast(phase, target) ? [] : phase.gaps(observed, target),
     remarks: [...phase.remarks(observed, target), ...(back.get(phase.number) ?? [])],
@@ -41,27 +39,29 @@ export function progressOf(observed: Snapshot, target: Target): RotationProgress
   const open = new Set(found.flatMap(({ phase, gaps }) => (gaps.length > 0 ? [phase.number] : [])))
   const phases = found.map((one): PhaseStatus => {
     if (one.gaps.length === 0) return { ...one, state: 'complete' }
-    const isLater = !target.isDropping && needed([one.phase.number]).some((number) => open.has(number))
+    const isLater =
+      !target.isDropping && needed(playbook, [one.phase.number]).some((number) => open.has(number))
     return { ...one, state: isLater ? 'waiting' : 'incomplete' }
   })
   const next = phases.find(({ gaps }) => gaps.length > 0)?.phase
   return {
+    playbook,
     state: stateOf(target, next),
     position,
     phases,
     next: next?.number,
-    blockers: blockersOf(observed, target, next),
+    blockers: blockersOf(playbook, observed, target, next),
     takenBack: back,
   }
 }
 
 /** Returns why these phases, run in sequence, cannot start: earlier phases that are incomplete. */
 export function outOfOrder(
-  { phases, position, takenBack: back }: RotationProgress,
+  { playbook, phases, position, takenBack: back }: RotationProgress,
   numbers: readonly number[],
 ): readonly Refusal[] {
   if (position === 'removing') return []
-  return needed(numbers).flatMap((number) => {
+  return needed(playbook, numbers).flatMap((number) => {
     const gaps = phases[number - 1]?.gaps ?? []
     const cause = (back.get(number) ?? []).map((remark) => `; ${remark}`).join('')
     if (gaps.length === 0) return []
@@ -69,20 +69,20 @@ export function outOfOrder(
       {
         what: `phase ${numbers[0]} cannot start before phase ${number} is complete`,
         why: `pending in phase ${number}: ${firstOf(gaps)}${cause}`,
-        next: commandLine`kcert rotate-ca --phase ${number}`,
+        next: phaseCommand(playbook, number),
       },
     ]
   })
 }
 
 /** Returns the phases that must be complete before these can run in sequence, lowest first. */
-function needed(numbers: readonly number[]): readonly number[] {
+function needed({ rows }: Playbook, numbers: readonly number[]): readonly number[] {
   const found = new Set<number>()
-  const queue = numbers.flatMap((number) => playbook[number - 1]?.after ?? [])
+  const queue = numbers.flatMap((number) => rows[number - 1]?.after ?? [])
   for (let number = queue.pop(); number !== undefined; number = queue.pop()) {
     if (found.has(number) || numbers.includes(number)) continue
     found.add(number)
-    queue.push(...(playbook[number - 1]?.after ?? []))
+    queue.push(...(rows[number - 1]?.after ?? []))
   }
   return [...found].sort((a, b) => a - b)
 }
@@ -97,7 +97,12 @@ function stateOf({ isDropping, changes }: Target, next: Phase | undefined): Rota
   return changes.every(({ newCa }) => isPlanned(newCa)) ? 'not-started' : 'in-progress'
 }
 
-function blockersOf(observed: Snapshot, target: Target, next: Phase | undefined): readonly Refusal[] {
+function blockersOf(
+  playbook: Playbook,
+  observed: Snapshot,
+  target: Target,
+  next: Phase | undefined,
+): readonly Refusal[] {
   if (next === undefined) return []
-  return [...preflight(observed, target, next), ...next.refusals(observed, target)]
+  return [...playbook.preflight(observed, target, next), ...next.refusals(observed, target)]
 }

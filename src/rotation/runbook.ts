@@ -10,7 +10,7 @@ import {
 } from './action.ts'
 import { changesOf, nodeOf } from './effects.ts'
 import { leafFlags } from './leaves.ts'
-import { checkPlan } from './model/check.ts'
+import type { Playbook } from './phase.ts'
 import { apiServers, fileKey, type Snapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
 
@@ -69,7 +69,12 @@ export function isNodeAct(action: Action): action is NodeAct {
 }
 
 /** Returns the next actions on nodes, up to the first later action on the cluster or a wait that they depend on. */
-export function runbookOf(observed: Snapshot, target: Target, steps: readonly Step[]): Runbook {
+export function runbookOf(
+  playbook: Pick<Playbook, 'check'>,
+  observed: Snapshot,
+  target: Target,
+  steps: readonly Step[],
+): Runbook {
   const { groups, cuts, first } = groupSteps(steps)
   const apis = apiServers(observed)
   const leaves = new Set(
@@ -82,7 +87,7 @@ export function runbookOf(observed: Snapshot, target: Target, steps: readonly St
       restartsKubeletsLast(inParallel, leaves) || !restartsKubeletsLast(some, leaves)
         ? [inParallel, some]
         : [some]
-    const safe = orders.find((order) => checkPlan(observed, target, order.map(stepOf)) === undefined)
+    const safe = orders.find((order) => playbook.check(observed, target, order.map(stepOf)) === undefined)
     if (safe !== undefined) return { groups: safe, ...(first && { first }) }
   }
   return { groups: groups.slice(0, 1), ...(first && { first }) }

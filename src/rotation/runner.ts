@@ -1,4 +1,3 @@
-import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import {
   type Action,
@@ -25,16 +24,15 @@ import {
 } from './journal.ts'
 import { JournalWriter } from './journal-writer.ts'
 import { isOfCluster } from './kubeconfig-files.ts'
-import { checkPlan, modelSections, refusalOf } from './model/check.ts'
-import type { PendingItem, Phase, Refusal } from './phase.ts'
-import { phaseNumbered } from './playbook.ts'
+import { type PendingItem, type Phase, type Playbook, phaseOf, type Refusal } from './phase.ts'
+import { type PhaseTable, phaseCommand } from './phase-table.ts'
 import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
 import { earliestPhase } from './position.ts'
-import { preflight, unseenNodes } from './refusals.ts'
+import { unseenNodes } from './refusals.ts'
 import { SharedObservations } from './shared-observations.ts'
-import { fileAt, type SectionName, type Snapshot, sectionNames } from './snapshot.ts'
+import { fileAt, type SectionName, type Snapshot } from './snapshot.ts'
 import { changeOf, isPlanned, type Target } from './target.ts'
-import { type Settings, targetOf, targetSections } from './target-reading.ts'
+import type { Settings } from './target-reading.ts'
 import { shortList } from './tested-versions.ts'
 import { downgradesIn } from './upgrades.ts'
 
@@ -70,6 +68,7 @@ interface On {
 }
 
 export interface Surroundings {
+  readonly playbook: Playbook
   readonly observer: Observer
   readonly executor: Executor
   readonly journal: JournalFile
@@ -114,14 +113,14 @@ export class Rotation {
 
   /** Observes and plans. Writes nothing, not even to the journal. Throws KCERT_ROTATION_REFUSED. */
   async plan(number: number): Promise<PlannedPhase> {
-    const phase = phaseNumbered(number)
-    const { observed, target } = await this.observe([...phase.sees, ...modelSections])
+    const phase = phaseOf(this.playbook, number)
+    const { observed, target } = await this.observe([...phase.sees, ...this.playbook.modelSections])
     return this.planOf(phase, observed, target)
   }
 
   /** Runs one phase until it is complete. Throws an error with what stopped it, why, and the next command. */
   async run(number: number): Promise<PhaseOutcome> {
-    const phase = phaseNumbered(number)
+    const phase = phaseOf(this.playbook, number)
     try {
       return await this.carryOut(phase)
     } catch (error) {
@@ -141,13 +140,13 @@ export class Rotation {
 
   /** Observes, and plans how to undo a phase. Writes nothing. Throws KCERT_ROTATION_REFUSED. */
   async planUndo(number: number): Promise<{ plan: PlannedPhase; on: On }> {
-    const phase = phaseNumbered(number)
-    const { observed, target } = await this.observe(sectionNames)
+    const phase = phaseOf(this.playbook, number)
+    const { observed, target } = await this.observe(this.playbook.sections)
     const copies = observed.copies.filter((copy) => copy.phase === number)
     const undo = phase.undo(copies, observed, target)
     if (undo.kind === 'impossible') throw refused([undo.refusal])
     refuse(downgradesIn(observed, undo.steps))
-    refuseBroken(observed, target, undo.steps)
+    this.refuseBroken(observed, target, undo.steps)
     const { title, risk } = phase
     const plan = { number, title: `undo: ${title}`, risk, gaps: [], steps: undo.steps, remarks: [] }
     return { plan, on: { observed, target } }
@@ -167,19 +166,32 @@ export class Rotation {
 
   /** Returns a snapshot of these sections, with the evidence and choices in the journal. */
   async observe(sections: readonly SectionName[]): Promise<On> {
-    const wanted = [...new Set([...sections, ...targetSections])]
-    const remembered = changesIn(this.history).flatMap(({ oldCa, newCa }) => [oldCa, newCa])
+    const { playbook, history } = this
+    const wanted = [...new Set([...sections, ...playbook.targetSections])]
+    const changes = changesIn(history, playbook)
+    const remembered = changes.flatMap(({ oldCa, newCa }) => [oldCa, newCa])
     const read = (await this.around.observer.observe(wanted, remembered)) as Snapshot
-    const entries = sinceRollback(this.history)
-    const observed: Snapshot = { ...read, evidence: evidenceIn(entries), intents: intentsIn(entries) }
+    const entries = sinceRollback(history, playbook)
+    const intents = intentsIn(entries, playbook)
+    const observed: Snapshot = { ...read, evidence: evidenceIn(entries), intents }
     const { settings } = this.around
     const waivers = new Set([...settings.waivers, ...waiversIn(entries)])
-    const target = targetOf(observed, { ...settings, waivers }, changesIn(this.history))
+    const target = playbook.targetOf(observed, { ...settings, waivers }, changes)
     const certificates = new Map(observed.certificates)
     for (const { oldCa, newCa, bridge } of target.changes) {
       for (const one of [oldCa, newCa, bridge]) if (one !== undefined) certificates.set(one.digest, one)
     }
     return { observed: ofThisCluster({ ...observed, certificates }, target), target }
+  }
+
+  private get playbook(): Playbook {
+    return this.around.playbook
+  }
+
+  /** Throws KCERT_ROTATION_REFUSED when the steps would break a connection, in any order and wherever they stop. */
+  private refuseBroken(observed: Snapshot, target: Target, steps: readonly Step[]): void {
+    const refusal = this.playbook.check(observed, target, steps)
+    if (refusal !== undefined) throw refused([refusal])
   }
 
   private async carryOut(phase: Phase): Promise<PhaseOutcome> {
@@ -201,7 +213,7 @@ export class Rotation {
       await this.performAll(plan.steps)
       const { open, on } = await this.settle(phase)
       if (open.length === 0) return this.completed(phase, on.observed, on.target)
-      if (round === mostRounds) throw unclosed(phase, open)
+      if (round === mostRounds) throw unclosed(this.playbook, phase, open)
     }
   }
 
@@ -211,12 +223,12 @@ export class Rotation {
     const remarks = phase.remarks(observed, target)
     if (gaps.length === 0) return { number, title, risk, gaps, steps: [], remarks }
     refuse([
-      ...preflight(observed, target, phase),
-      ...earliestPhase(observed, target, number),
+      ...this.playbook.preflight(observed, target, phase),
+      ...earliestPhase(this.playbook, target, number),
       ...phase.refusals(observed, target),
     ])
     const steps = phase.plan(observed, target)
-    refuseBroken(observed, target, steps)
+    this.refuseBroken(observed, target, steps)
     return { number, title, risk, gaps, steps, remarks }
   }
 
@@ -234,7 +246,7 @@ export class Rotation {
   private async remember(target: Target): Promise<void> {
     const changes = target.changes.map(({ ca, oldCa, newCa }) => ({ ca, oldCa, newCa }))
     const settings = choicesOf(this.around.settings)
-    const known = [changesIn(this.history), choicesIn(this.history)]
+    const known = [changesIn(this.history, this.playbook), choicesIn(this.history, this.playbook)]
     const isKnown = JSON.stringify([changes, settings]) === JSON.stringify(known)
     if (isKnown || changes.some(({ newCa }) => isPlanned(newCa))) return
     await this.journal.record({ kind: 'rotation', changes, settings })
@@ -242,7 +254,7 @@ export class Rotation {
 
   /** Records the waivers: risks that are accepted when the old CA is dropped stay accepted, and `verify` uses them afterwards. */
   private async rememberWaivers(): Promise<void> {
-    const known = waiversIn(sinceRollback(this.history))
+    const known = waiversIn(sinceRollback(this.history, this.playbook))
     for (const id of this.around.settings.waivers) {
       if (!known.has(id)) await this.journal.record({ kind: 'waiver', id })
     }
@@ -332,7 +344,7 @@ export class Rotation {
       const news = JSON.stringify(missing)
       if (news !== reported) emit({ kind: 'waiting', action, what: because, missing })
       reported = news
-      if (pace.now() >= deadline) throw overdue(because, missing, deadlineMs)
+      if (pace.now() >= deadline) throw overdue(this.playbook, because, missing, deadlineMs)
       await pace.sleep(pollMs)
     }
   }
@@ -366,12 +378,6 @@ function ofThisCluster(observed: Snapshot, target: Target): Snapshot {
   return { ...observed, kubeconfigs }
 }
 
-/** Throws KCERT_ROTATION_REFUSED when the steps would break a connection, in any order and wherever they stop. */
-function refuseBroken(observed: Snapshot, target: Target, steps: readonly Step[]): void {
-  const edge = checkPlan(observed, target, steps)
-  if (edge !== undefined) throw refused([refusalOf(edge)])
-}
-
 /** Throws KCERT_ROTATION_REFUSED when there are refusals. */
 function refuse(refusals: readonly Refusal[]): void {
   if (refusals.length > 0) throw refused(refusals)
@@ -385,25 +391,30 @@ export function refused([first, ...others]: readonly Refusal[]): KcertError {
   return new KcertError('KCERT_ROTATION_REFUSED', `${what}${more}`, { why, next })
 }
 
-function unclosed({ number }: Phase, open: readonly PendingItem[]): KcertError {
+function unclosed(table: PhaseTable, { number }: Phase, open: readonly PendingItem[]): KcertError {
   const named = shortList(
     open.map(({ at, what }) => `${at}: ${what}`),
     '; ',
   )
   return new KcertError('KCERT_ROTATION_GATE', `phase ${number} is incomplete: ${named}`, {
     why: 'kcert finished the plan, but this is still pending',
-    next: commandLine`kcert rotate-ca --phase ${number}`,
+    next: phaseCommand(table, number),
   })
 }
 
-function overdue(because: string, missing: readonly PendingItem[], deadlineMs: number): KcertError {
+function overdue(
+  { command }: PhaseTable,
+  because: string,
+  missing: readonly PendingItem[],
+  deadlineMs: number,
+): KcertError {
   const named = shortList(missing.map(({ at, what }) => `${at} (${what})`))
   return new KcertError(
     'KCERT_ROTATION_GATE',
     `timed out after ${deadlineMs / 1000} s waiting until ${because}`,
     {
       why: `still pending: ${named}; fix the cause first`,
-      next: 'kcert rotate-ca',
+      next: command,
     },
   )
 }

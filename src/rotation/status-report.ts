@@ -1,7 +1,7 @@
-import { commandLine } from '../errors/command-line.ts'
 import { given } from '../errors/given.ts'
 import type { JournalEntry } from './journal.ts'
-import { firstOf } from './phase.ts'
+import { firstOf, type Playbook } from './phase.ts'
+import { phaseCommand } from './phase-table.ts'
 import { progressOf, type RotationProgress } from './progress.ts'
 import type { EvidenceView, NextView, RotationStatus } from './report.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -10,11 +10,12 @@ import { caViews, evidenceView, timeOf } from './views.ts'
 
 /** Returns the state of a rotation, phase by phase and node by node. */
 export function statusReport(
+  playbook: Playbook,
   observed: Snapshot,
   target: Target,
   history: readonly JournalEntry[],
 ): RotationStatus {
-  const progress = progressOf(observed, target)
+  const progress = progressOf(playbook, observed, target)
   const evidence = evidenceByPhase(history, observed.atMs)
   const next = nextOf(progress)
   return {
@@ -42,12 +43,12 @@ export function statusReport(
 }
 
 /** Returns the next command, and why; undefined when nothing is left. */
-export function nextOf({ state, next, phases, blockers }: RotationProgress): NextView | undefined {
+export function nextOf({ playbook, state, next, phases, blockers }: RotationProgress): NextView | undefined {
   if (next === undefined) return undefined
   const [blocker] = blockers
   if (blocker !== undefined) return { command: blocker.next, why: blocker.what }
   const why = state === 'not-started' ? 'nothing has changed yet' : firstOf(phases[next - 1]?.gaps ?? [])
-  return { command: commandLine`kcert rotate-ca --phase ${next}`, why }
+  return { command: phaseCommand(playbook, next), why }
 }
 
 /** Returns the last result of each probe, by the phase that last ran it. */

@@ -1,5 +1,5 @@
 import type { Content, Task } from './action.ts'
-import { copiesIndex } from './material.ts'
+import { manualRotation, type PhaseTable } from './phase-table.ts'
 import { type CopySnapshot, fileAt, type Observed } from './snapshot.ts'
 import { patch, write } from './tasks.ts'
 
@@ -25,14 +25,21 @@ function contentOf(digest: string | undefined, linksTo: string | undefined): Con
 }
 
 /** Returns the actions that rename the indexes of the copies on these nodes, so that no later rotation treats them as its own. */
-export function puttingCopiesAside({ copies }: Observed<'copies'>): readonly Task<'write-file'>[] {
+export function puttingCopiesAside(
+  { copies }: Observed<'copies'>,
+  table: PhaseTable = manualRotation,
+): readonly Task<'write-file'>[] {
   const nodes = new Set(copies.map(({ node }) => node))
-  return Array.from(nodes, (node) => indexing(node, { kind: 'copies-over' }))
+  return Array.from(nodes, (node) => indexing(node, { kind: 'copies-over' }, table))
 }
 
 /** Returns an action that writes to the index of the copies on a node. */
-export function indexing(node: string, content: Content): Task<'write-file'> {
-  return { kind: 'write-file', node, path: copiesIndex, replaces: 'absent', content, mode: 0o600 }
+export function indexing(
+  node: string,
+  content: Content,
+  { copiesIndex: path }: PhaseTable = manualRotation,
+): Task<'write-file'> {
+  return { kind: 'write-file', node, path, replaces: 'absent', content, mode: 0o600 }
 }
 
 /** Returns the patches that restore copied objects of these kinds. `versionOf` returns the current resourceVersion. */

@@ -5,6 +5,7 @@ import { renderJson } from '../../src/output/json.ts'
 import { noPaint } from '../../src/output/paint.ts'
 import { renderPlan } from '../../src/output/rotation/plan.ts'
 import { renderStatus } from '../../src/output/rotation/status.ts'
+import { playbook } from '../../src/rotation/playbook.ts'
 import { SimulatedCluster } from '../fakes/simulated-cluster.ts'
 import { SimulatedClients } from '../fakes/simulated-cluster-clients.ts'
 import { SimulatedExecutor, SimulatedJournal, SimulatedObserver } from '../fakes/simulated-cluster-ports.ts'
@@ -83,7 +84,7 @@ async function measure(work: Work, nodes: number): Promise<Row> {
       journal: new SimulatedJournal(),
       pace: { now: time.now, sleep: time.sleep },
     },
-    { settings: {}, yes: false, pauseBetween: undefined, rollEveryMs: 0 },
+    { playbook, settings: {}, yes: false, pauseBetween: undefined, rollEveryMs: 0 },
     {
       choose: undefined,
       type: undefined,

@@ -12,6 +12,7 @@ import {
   undoneIn,
   waiversIn,
 } from '../../src/rotation/journal.ts'
+import { manualRotation } from '../../src/rotation/phase-table.ts'
 import { Certificate } from '../../src/x509/certificate.ts'
 import { readPrivateKey, readPublicKey } from '../../src/x509/keys.ts'
 import { looksLikePem, readPem, unseenByGo, writePem } from '../../src/x509/pem.ts'
@@ -127,10 +128,10 @@ function readJournals(input: Uint8Array): undefined {
 function useJournal(journal: string): void {
   const entries = readJournal(journal)
   evidenceIn(entries)
-  intentsIn(entries)
+  intentsIn(entries, manualRotation)
   waiversIn(entries)
-  changesIn(entries)
-  choicesIn(entries)
+  changesIn(entries, manualRotation)
+  choicesIn(entries, manualRotation)
   for (let phase = 1; phase <= 12; phase++) undoneIn(entries, phase)
 }
 

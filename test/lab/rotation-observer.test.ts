@@ -261,11 +261,11 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
       ['cluster', 'CN=kubernetes'],
       ['front-proxy', 'CN=front-proxy-ca'],
     ])
-    for (const phase of playbook) expect(preflight(snapshot, target, phase)).toEqual([])
+    for (const phase of playbook.phases) expect(preflight(snapshot, target, phase)).toEqual([])
     const first = phaseNumbered(1)
     expect(first.gaps(snapshot, target).map(({ at }) => at)).toContain('w1')
     expect(first.plan(snapshot, target).length).toBeGreaterThan(5)
-    for (const phase of playbook) expect(() => phase.plan(snapshot, target)).not.toThrow()
+    for (const phase of playbook.phases) expect(() => phase.plan(snapshot, target)).not.toThrow()
   })
 
   test('detects a replaced file at the next observation, even within the same second', async () => {

@@ -4,6 +4,7 @@ import type { ApiObject } from '../../src/cluster/malformed.ts'
 import type { ObjectsApi } from '../../src/cluster/objects.ts'
 import { certificateRecord } from '../../src/rotation/certificate-record.ts'
 import { changesIn, journalLine, readJournal } from '../../src/rotation/journal.ts'
+import { manualRotation } from '../../src/rotation/phase-table.ts'
 import { StoredWatch } from '../../src/rotation-io/stored.ts'
 import type { Site } from '../../src/site/site.ts'
 import { Certificate } from '../../src/x509/certificate.ts'
@@ -199,6 +200,7 @@ test('finds the old CA, and what it signed, from the journal when no node has th
   const written = { kind: 'rotation', changes: [changeOf(cas)] } as const
   const [{ oldCa, newCa }] = changesIn(
     readJournal(`${journalLine(written, now.getTime(), undefined)}\n`),
+    manualRotation,
   ) as [ReturnType<typeof changeOf>]
   const { objects } = await watch.stored([cas[1]!], [oldCa, newCa])
   expect(objects).toEqual([

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { renderPlan } from '../../src/output/rotation/plan.ts'
 import { assumptionsOf } from '../../src/rotation/assumptions.ts'
 import { wholePlan } from '../../src/rotation/plan-report.ts'
+import { playbook } from '../../src/rotation/playbook.ts'
 import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import type { Target } from '../../src/rotation/target.ts'
 import { wide } from './operator.ts'
@@ -100,7 +101,7 @@ test('counts each pod whose program was not checked once, and shows the section 
   const { observed, target } = await state
   const waivers = new Set(observed.pods.map(({ id }) => id))
   expect(await assumed(pods({ rereads: false }), () => ({ waivers }))).toEqual([])
-  const plan = wholePlan(observed, target)
+  const plan = wholePlan(playbook, observed, target)
   expect(renderPlan(plan, wide)).toContain(
     `\nassumptions\n${plan.assumptions.map((one) => `  ${one}\n`).join('')}`,
   )

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { Step } from '../../src/rotation/action.ts'
 import { describeAction } from '../../src/rotation/effects.ts'
 import { forecast } from '../../src/rotation/model/forecast.ts'
+import { playbook } from '../../src/rotation/playbook.ts'
 import { sectionNames } from '../../src/rotation/snapshot.ts'
 import type { Settings } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
@@ -50,7 +51,7 @@ test.for(variants)(
     const scene = new Scene(shape, settings)
     scene.clients.expectsBridge = settings?.withBridge !== false && settings?.reason !== 'compromise'
     const { observed, target } = await scene.asProcess((rotation) => rotation.observe(sectionNames))
-    const phases = [...forecast(observed, target)]
+    const phases = [...forecast(playbook, observed, target)]
     for (const { phase, broken, open } of phases)
       expect([phase.number, broken, open]).toEqual([phase.number, undefined, []])
     for (const { phase, steps } of phases) {

@@ -9,6 +9,7 @@ import {
   oldCasOf,
   whyEncrypted,
 } from '../../src/rotation/old-keys.ts'
+import { manualRotation } from '../../src/rotation/phase-table.ts'
 import { type ComponentSnapshot, type FileHolds, fileKey } from '../../src/rotation/snapshot.ts'
 
 // Which key is the old one, and which findings show that it is still in use.
@@ -35,7 +36,7 @@ function thrown(act: () => unknown): unknown {
 
 describe('the old CAs of a journal', () => {
   test('are those of a finished rotation', () => {
-    expect(oldCasOf([rotation('new'), phase(12, 'completed')])).toEqual([old])
+    expect(oldCasOf([rotation('new'), phase(12, 'completed')], manualRotation)).toEqual([old])
   })
 
   test.each<[string, JournalEntry[], object]>([
@@ -67,7 +68,7 @@ describe('the old CAs of a journal', () => {
       { message: 'the new cluster CA has the key of the old one' },
     ],
   ])('are refused: %s', (_, history, expected) => {
-    expect(thrown(() => oldCasOf(history))).toMatchObject({
+    expect(thrown(() => oldCasOf(history, manualRotation))).toMatchObject({
       code: 'KCERT_ROTATION_REFUSED',
       ...expected,
       why: expect.stringMatching(/.{10}/),

@@ -10,6 +10,7 @@ import { renderOldKeys } from '../../src/output/rotation/old-keys.ts'
 import { renderProgress } from '../../src/output/rotation/status.ts'
 import { readJournal } from '../../src/rotation/journal.ts'
 import type { KeyArchive } from '../../src/rotation/old-keys.ts'
+import { manualRotation } from '../../src/rotation/phase-table.ts'
 import type { Settings } from '../../src/rotation/target-reading.ts'
 import { SimulatedJournal, SimulatedOldKeys } from '../fakes/simulated-cluster-ports.ts'
 import { violations } from '../scripts/schemas.ts'
@@ -78,7 +79,7 @@ function retire({ kill = () => {}, answers, journal, on = scene, ...settings }: 
   return cluster.time.until(
     retireOldKeys(
       { observer, oldKeys, journal: journal ?? on.journal, pace },
-      { dryRun: false, yes: true, render, ...settings },
+      { table: manualRotation, dryRun: false, yes: true, render, ...settings },
       operator,
     ),
   )

@@ -2,6 +2,7 @@ import { RotationSession, type SessionOptions } from '../../src/app/rotate-ca/se
 import { noPaint } from '../../src/output/paint.ts'
 import { renderPhasePlan } from '../../src/output/rotation/plan.ts'
 import { rotationProgress } from '../../src/output/rotation/progress.ts'
+import { playbook } from '../../src/rotation/playbook.ts'
 import type { Runbook } from '../../src/rotation/runbook.ts'
 import type { Settings } from '../../src/rotation/target-reading.ts'
 import { SimulatedExecutor, SimulatedOldKeys } from '../fakes/simulated-cluster-ports.ts'
@@ -65,6 +66,7 @@ export class SimulatedOperator {
     const session = RotationSession.open(
       ports,
       {
+        playbook,
         settings,
         yes,
         pauseBetween: undefined,

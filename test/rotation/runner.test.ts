@@ -5,7 +5,7 @@ import type { CertificateRecord } from '../../src/rotation/certificate-record.ts
 import { type JournalRecord, readJournal } from '../../src/rotation/journal.ts'
 import { JournalWriter } from '../../src/rotation/journal-writer.ts'
 import { modelSections } from '../../src/rotation/model/check.ts'
-import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { phaseNumbered, playbook } from '../../src/rotation/playbook.ts'
 import { Rotation, type RotationEvent, refused } from '../../src/rotation/runner.ts'
 import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import { defaultSettings, type Settings, targetSections } from '../../src/rotation/target-reading.ts'
@@ -62,6 +62,7 @@ class Run {
         await this.act(action)
       }
     return Rotation.open({
+      playbook,
       observer: {
         observe: async (sections, remembered = []) => {
           this.sections.push([...sections])

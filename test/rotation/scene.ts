@@ -1,4 +1,5 @@
 import type { Action } from '../../src/rotation/action.ts'
+import { playbook } from '../../src/rotation/playbook.ts'
 import type { Executor } from '../../src/rotation/ports.ts'
 import { Rotation, type RotationEvent, type Surroundings } from '../../src/rotation/runner.ts'
 import { defaultSettings, type Settings } from '../../src/rotation/target-reading.ts'
@@ -138,6 +139,7 @@ export class Scene {
       probe: (action) => act(action, () => executor.probe(action)),
     }
     return {
+      playbook,
       observer: {
         observe: async (sections) => {
           const observed = await observer.observe(sections)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { renderPlan } from '../../src/output/rotation/plan.ts'
 import { wholePlan } from '../../src/rotation/plan-report.ts'
-import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { phaseNumbered, playbook } from '../../src/rotation/playbook.ts'
 import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import { statusReport } from '../../src/rotation/status-report.ts'
 import type { Target } from '../../src/rotation/target.ts'
@@ -77,7 +77,7 @@ test('the operator accepts the risk for an object by name, and kcert reports it 
   scene.settings = waiving(config)
   await scene.runInTurn(12)
   const { observed, target } = await observeIn(scene)
-  const last = statusReport(observed, target, []).phases.at(-1)
+  const last = statusReport(playbook, observed, target, []).phases.at(-1)
   expect(last?.state).toBe('complete')
   expect(last?.remarks).toContain(`${config} still contains the old CA without the new CA (data[ca.crt])`)
 })
@@ -108,7 +108,7 @@ test('reports objects that kcert may not list, and fails the check', async () =>
     )
   }
   expect(storedCheck(observed, target)).toMatchObject({ ok: false, findings: [{ what: unknown }] })
-  expect(wholePlan(observed, target).blastRadius.storedUnchecked).toEqual(['Secret'])
+  expect(wholePlan(playbook, observed, target).blastRadius.storedUnchecked).toEqual(['Secret'])
   await scene.runInTurn(12)
 })
 
@@ -119,7 +119,7 @@ test('plan, status and verify name objects and owners; no earlier phase depends 
   cluster.store(secret, { leaves: [cluster.issue('web', cluster.oldCa)] })
   cluster.store('ConfigMap a/own', { cas: [cluster.makeCa('their own', true)] })
   const { observed, target } = await observeIn(scene)
-  const plan = wholePlan(observed, target)
+  const plan = wholePlan(playbook, observed, target)
   const { blastRadius, blockers } = plan
   const text = renderPlan(plan, wide)
   expect(text).toContain(
@@ -133,7 +133,7 @@ test('plan, status and verify name objects and owners; no earlier phase depends 
     { object: secret, what: 'contains a certificate of the old CA (data[tls.crt])' },
   ])
   expect(blockers).toEqual([])
-  const remarks = statusReport(observed, target, []).phases[10]?.remarks
+  const remarks = statusReport(playbook, observed, target, []).phases[10]?.remarks
   expect(remarks).toEqual([
     `${config} contains the old CA without the new CA (data[ca.crt]), of helm`,
     `${secret} contains a certificate of the old CA (data[tls.crt])`,

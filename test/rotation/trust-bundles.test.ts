@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { missingFor } from '../../src/rotation/conditions.ts'
 import { blindInstant } from '../../src/rotation/convergence.ts'
 import { forecast } from '../../src/rotation/model/forecast.ts'
-import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { phaseNumbered, playbook } from '../../src/rotation/playbook.ts'
 import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import type { Target } from '../../src/rotation/target.ts'
 import { Scene } from './scene.ts'
@@ -158,9 +158,9 @@ test('keeps phase 3 and its wait pending for an API server whose bundles cannot 
   expect(phaseNumbered(3).gaps({ ...observed, published }, target)).toEqual(missing)
   const until = { kind: 'published', holds: [], lacks: [], bundles: true } as const
   expect(missingFor(until, { ...observed, published })).toEqual(missing)
-  expect(forecast({ ...observed, published }, target).find(({ phase }) => phase.number === 3)?.open).toEqual(
-    missing,
-  )
+  expect(
+    forecast(playbook, { ...observed, published }, target).find(({ phase }) => phase.number === 3)?.open,
+  ).toEqual(missing)
   const pod = observed.pods.find(({ trustBundle }) => trustBundle !== undefined)!
   expect(blindInstant({ ...observed, published }, pod)).toBe(Number.POSITIVE_INFINITY)
 })

@@ -3,6 +3,7 @@ import { parseDuration } from '../../cli/instant.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { manualRotation } from '../../rotation/phase-table.ts'
 import type { RotationOldKeys } from '../../rotation/report.ts'
 import type { PauseBetween } from './pauses.ts'
 import type { RotationSession } from './session.ts'
@@ -23,25 +24,35 @@ export abstract class RotationCommand extends KcertCommand {
     mode: RotationOpenOptions['mode'],
     act: (session: RotationSession) => Promise<Result>,
   ): Promise<Result> {
-    const [{ RotationSession }, { givenCas, settingsOf }, { hookRunner }, { operatorAt }, { openRotation }] =
-      await Promise.all([
-        import('./session.ts'),
-        import('./settings.ts'),
-        import('./hooks.ts'),
-        import('./operator.ts'),
-        import('./site.ts'),
-      ])
+    const [
+      { RotationSession },
+      { givenCas, settingsOf },
+      { hookRunner },
+      { operatorAt },
+      { openRotation },
+      { playbook },
+    ] = await Promise.all([
+      import('./session.ts'),
+      import('./settings.ts'),
+      import('./hooks.ts'),
+      import('./operator.ts'),
+      import('./site.ts'),
+      import('../../rotation/playbook.ts'),
+    ])
     const { context } = this
     const given = await givenCas(flags, context)
     const settings = settingsOf(flags, given)
     const { pace, yes = false, 'by-runbook': byRunbook = false, 'pause-between': pauseBetween } = flags
     const paceMs = pace === undefined ? undefined : parseDuration(pace, '--pace')
     using operator = await operatorAt(context)
-    await using rotation = await openRotation(context, flags, { mode, given, waivers: settings.waivers })
+    await using rotation = await openRotation(context, flags, {
+      ...{ mode, table: playbook, given },
+      waivers: settings.waivers,
+    })
     const { ports, presets, hooks } = rotation
     const rollEveryMs = paceMs ?? rotation.rollEveryMs
     const runHook = hookRunner(context.env, operator.note)
-    const options = { settings, presets, yes, pauseBetween, byRunbook, rollEveryMs, hooks, runHook }
+    const options = { playbook, settings, presets, yes, pauseBetween, byRunbook, rollEveryMs, hooks, runHook }
     return await act(await RotationSession.open(ports, options, operator))
   }
 
@@ -62,8 +73,15 @@ export abstract class RotationCommand extends KcertCommand {
     const archive = folder === undefined ? {} : { archive: keyArchive(folder, context.workingFolder) }
     const mode = dryRun ? 'read' : 'write'
     using operator = await operatorAt(context)
-    await using rotation = await openRotation(context, flags, { mode, given: {}, takesFinished: true })
-    return await retireOldKeys(rotation.ports, { ...archive, dryRun, yes, render }, operator)
+    await using rotation = await openRotation(context, flags, {
+      ...{ mode, table: manualRotation, given: {} },
+      takesFinished: true,
+    })
+    return await retireOldKeys(
+      rotation.ports,
+      { ...archive, table: manualRotation, dryRun, yes, render },
+      operator,
+    )
   }
 
   /** With expired certificates no client reaches the cluster, so the error names the command that helps. */

@@ -13,7 +13,7 @@ import {
   oldCasOf,
   whyEncrypted,
 } from '../../rotation/old-keys.ts'
-import { phaseRow } from '../../rotation/phase-table.ts'
+import type { PhaseTable } from '../../rotation/phase-table.ts'
 import type { JournalFile, Observer, Pace } from '../../rotation/ports.ts'
 import type { RotationOldKeys } from '../../rotation/report.ts'
 import { timeOf } from '../../rotation/views.ts'
@@ -32,6 +32,8 @@ export interface OldKeyPorts {
 export interface Retirement {
   /** Absent: the key is destroyed. */
   readonly archive?: KeyArchive
+  /** The playbook of the finished rotation. */
+  readonly table: PhaseTable
   readonly dryRun: boolean
   readonly yes: boolean
   /** Returns the plan as text, shown before the question. */
@@ -47,11 +49,11 @@ type Act = (what: string, perform: () => Promise<void>) => Promise<void>
  */
 export async function retireOldKeys(
   { observer, oldKeys, journal: file, pace }: OldKeyPorts,
-  { archive, dryRun, yes, render }: Retirement,
+  { archive, table, dryRun, yes, render }: Retirement,
   operator: Operator,
 ): Promise<{ readonly report: RotationOldKeys; readonly exit: ExitCode }> {
   const journal = await JournalWriter.open(file, pace)
-  const olds = oldCasOf(journal.history)
+  const olds = oldCasOf(journal.history, table)
   const observed = await observer.observe(['nodes', 'components', 'kubelets', 'files'])
   checkNotInUse(observed, olds)
   const names = observed.nodes.map(({ name }) => name)
@@ -98,10 +100,7 @@ export async function retireOldKeys(
   }
   const act: Act = async (what, perform) => {
     interruption(operator.interrupted, commandLine`kcert rotate-ca --${action}-old-key ${archive?.folder}`)
-    await journal.around(
-      { phase: phaseRow('drop-old').number, action: hash('sha256', what, 'hex'), what },
-      perform,
-    )
+    await journal.around({ phase: table.rows.length, action: hash('sha256', what, 'hex'), what }, perform)
     operator.note(`done: ${what}`)
   }
   if (archive !== undefined) archived.push(...(await archiveAll(oldKeys, archive, olds, files, act)))

@@ -1,6 +1,6 @@
 import { noTerminal } from '../../cli/consent.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
-import { commandLine, fixed } from '../../errors/command-line.ts'
+import { commandLine, embed, fixed } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Action } from '../../rotation/action.ts'
 import { describeAction } from '../../rotation/effects.ts'
@@ -14,9 +14,9 @@ import {
   undoneIn,
 } from '../../rotation/journal.ts'
 import type { OldKeyFiles } from '../../rotation/old-keys.ts'
-import { phaseRow } from '../../rotation/phase-table.ts'
+import { type Playbook, phaseOf } from '../../rotation/phase.ts'
+import { type PhaseTable, phaseCommand, phaseRow } from '../../rotation/phase-table.ts'
 import { phasePlan, phaseView, wholePlan } from '../../rotation/plan-report.ts'
-import { phaseNumbered } from '../../rotation/playbook.ts'
 import type { Executor, JournalFile, Observer, Pace } from '../../rotation/ports.ts'
 import { outOfOrder, type PhaseStatus, progressOf, type RotationProgress } from '../../rotation/progress.ts'
 import type {
@@ -30,7 +30,7 @@ import type {
 } from '../../rotation/report.ts'
 import { isNodeAct, type PrepareRunbook, runbookOf } from '../../rotation/runbook.ts'
 import { type PlannedPhase, Rotation, type RotationEvent, refused } from '../../rotation/runner.ts'
-import { type Snapshot, sectionNames } from '../../rotation/snapshot.ts'
+import type { Snapshot } from '../../rotation/snapshot.ts'
 import { nextOf, statusReport } from '../../rotation/status-report.ts'
 import type { Target } from '../../rotation/target.ts'
 import { defaultSettings, type Settings } from '../../rotation/target-reading.ts'
@@ -67,6 +67,7 @@ export interface Operator {
 }
 
 export interface SessionOptions {
+  readonly playbook: Playbook
   /** The settings of the command line; other settings come from the journal, or are defaults. */
   readonly settings: Partial<Settings>
   /** Defaults for settings that neither the command line nor the journal has. */
@@ -145,11 +146,13 @@ export class RotationSession {
     operator: Operator,
   ): Promise<RotationSession> {
     if (options.pauseBetween !== undefined && operator.choose === undefined) throw nobodyToPauseFor()
-    const chosen = choicesIn(readJournal(await ports.journal.read()))
+    const { playbook } = options
+    const chosen = choicesIn(readJournal(await ports.journal.read()), playbook)
     const settings: Settings = { ...defaultSettings, ...options.presets, ...chosen, ...options.settings }
     const { executor, observer, journal } = ports
     let session: RotationSession
     const rotation = await Rotation.open({
+      playbook,
       executor,
       observer,
       journal,
@@ -169,7 +172,7 @@ export class RotationSession {
         goesOn: (node) => session.goesOnWith(`node ${node}`),
         stop: () => interruption(operator.interrupted),
         begin: async (action) => {
-          if (options.byRunbook && isNodeAct(action)) throw forRunbook(action, session.isUndoing)
+          if (options.byRunbook && isNodeAct(action)) throw forRunbook(playbook, action, session.isUndoing)
           await session.hooks?.before(action)
         },
       }),
@@ -178,16 +181,24 @@ export class RotationSession {
     return session
   }
 
+  private get playbook(): Playbook {
+    return this.options.playbook
+  }
+
+  private get command() {
+    return fixed(this.playbook.command)
+  }
+
   async status(): Promise<RotationStatus> {
     const { observed, target } = await this.observeAll()
-    const status = statusReport(observed, target, this.rotation.history)
+    const status = statusReport(this.playbook, observed, target, this.rotation.history)
     return { ...status, ...(await this.keptKeys(observed, status.state)) }
   }
 
   /** Returns the plan of all phases, and what prevents a start. Writes nothing. */
   async plan(): Promise<RotationPlan> {
     const { observed, target } = await this.observeAll()
-    return wholePlan(observed, target, this.options.rollEveryMs)
+    return wholePlan(this.playbook, observed, target, this.options.rollEveryMs)
   }
 
   /**
@@ -207,7 +218,7 @@ export class RotationSession {
         return { number: phase.number, title: phase.title, risk: phase.risk, gaps, steps, remarks }
       }),
     )
-    return phasePlan(planned, observed, target)
+    return phasePlan(this.playbook, planned, observed, target)
   }
 
   /**
@@ -218,9 +229,9 @@ export class RotationSession {
     const [todo = number] = (await this.beginning([number])).todo
     const plan = await this.rotation.plan(todo)
     return this.scripts(plan, await this.observeAll(), folder, {
-      next: commandLine`kcert rotate-ca --phase ${todo} --by-runbook`,
-      ...(!phaseNumbered(todo).dropsOld && {
-        back: commandLine`kcert rotate-ca runbook ${folder.replace(/\/+$/, '')}-back --phase ${todo} --undo`,
+      next: commandLine`${this.command} --phase ${todo} --by-runbook`,
+      ...(!phaseOf(this.playbook, todo).dropsOld && {
+        back: commandLine`${this.command} runbook ${folder.replace(/\/+$/, '')}-back --phase ${todo} --undo`,
       }),
     })
   }
@@ -228,13 +239,13 @@ export class RotationSession {
   /** Returns the same for the rollback of the last phase that was started. Throws the refusals of a rollback. */
   async runbookBack(number: number, folder: string): Promise<RunbookAnswer> {
     const [last] = await this.begun()
-    if (last !== number) throw notLast(number, last, folder)
+    if (last !== number) throw notLast(this.playbook, number, last, folder)
     const { plan, on } = await this.rotation.planUndo(number)
     // kcert does not repeat its acts through the API server before each round of scripts.
     const done = undoneIn(this.rotation.history, number)
     const steps = plan.steps.filter((step) => step.kind !== 'patch-object' || !done.has(describeAction(step)))
     return this.scripts({ ...plan, steps }, on, folder, {
-      next: commandLine`kcert rotate-ca rollback --to ${number - 1} --by-runbook`,
+      next: commandLine`${this.command} rollback --to ${number - 1} --by-runbook`,
     })
   }
 
@@ -244,7 +255,7 @@ export class RotationSession {
     folder: string,
     commands: { readonly next: string; readonly back?: string },
   ): Promise<RunbookAnswer> {
-    const runbook = runbookOf(observed, target, plan.steps)
+    const runbook = runbookOf(this.playbook, observed, target, plan.steps)
     if (runbook.first !== undefined) throw clusterFirst(describeAction(runbook.first), commands.next)
     const { number, title } = plan
     const prepared = await this.ports.prepareRunbook?.(runbook, { number, title, next: commands.next })
@@ -305,10 +316,10 @@ export class RotationSession {
     const [last] = begun
     if (last === undefined || last <= (to ?? last - 1)) {
       const { observed, target } = await this.observeAll()
-      return phasePlan([], observed, target)
+      return phasePlan(this.playbook, [], observed, target)
     }
     const { plan, on } = await this.rotation.planUndo(last)
-    return phasePlan([plan], on.observed, on.target)
+    return phasePlan(this.playbook, [plan], on.observed, on.target)
   }
 
   /** Runs the checks of phase 11 at any time, and watches the counters of handshake errors for the soak time. Changes nothing. */
@@ -345,7 +356,7 @@ export class RotationSession {
       this.remarks = []
       const startedAt = timeOf(pace.now())
       const outcome = await this.withHooks(number, act)
-      const { title } = phaseNumbered(number)
+      const { title } = phaseOf(this.playbook, number)
       const { actions, remarks } = this
       phases.push({
         number,
@@ -360,7 +371,7 @@ export class RotationSession {
     }
     const isDone = phases.length === numbers.length && phases.every(({ outcome }) => outcome === 'completed')
     const { observed, target } = await this.observeAll()
-    const progress = progressOf(observed, target)
+    const progress = progressOf(this.playbook, observed, target)
     const next = nextOf(progress)
     const report: RotationRun = {
       apiVersion: 'kcert/v1',
@@ -381,10 +392,11 @@ export class RotationSession {
     state: RotationProgress['state'],
   ): Promise<{ oldKeys?: KeptKeys }> {
     const { ports, rotation } = this
-    if (state !== 'finished' || ports.oldKeys === undefined || !isOfFinished(rotation.history)) return {}
+    if (state !== 'finished' || ports.oldKeys === undefined || !isOfFinished(rotation.history, this.playbook))
+      return {}
     const { findOldKeys } = await import('./find-old-keys.ts')
     const names = observed.nodes.filter(({ isControlPlane }) => isControlPlane).map(({ name }) => name)
-    const olds = changesIn(rotation.history).map(({ ca, oldCa }) => ({ ca, ...oldCa }))
+    const olds = changesIn(rotation.history, this.playbook).map(({ ca, oldCa }) => ({ ca, ...oldCa }))
     // A user who may not read these folders still gets the other results.
     const found = await findOldKeys(ports.oldKeys, observed, names, olds).catch(withoutRefusal)
     const { files, encrypted } = found ?? { files: [], encrypted: [] }
@@ -393,8 +405,8 @@ export class RotationSession {
       oldKeys: {
         files: files.map(({ node, path, ca }) => ({ node, path, ...(ca === undefined ? {} : { ca }) })),
         ...(encrypted.length > 0 && { encrypted: [...encrypted] }),
-        archive: commandLine`kcert rotate-ca --archive-old-key old-ca-keys`,
-        destroy: commandLine`kcert rotate-ca --destroy-old-key`,
+        archive: commandLine`${this.command} --archive-old-key old-ca-keys`,
+        destroy: commandLine`${this.command} --destroy-old-key`,
       },
     }
   }
@@ -422,7 +434,7 @@ export class RotationSession {
     const { pace } = this.ports
     const deadlineMs = pace.now() + passingMs
     let { observed, target } = await this.observeAll()
-    let progress = progressOf(observed, target)
+    let progress = progressOf(this.playbook, observed, target)
     // After a leader restarted, no other process may have taken over yet. Such a difference resolves without an act.
     while (
       pace.now() < deadlineMs &&
@@ -430,18 +442,19 @@ export class RotationSession {
     ) {
       await pace.sleep(1_000)
       ;({ observed, target } = await this.observeAll())
-      progress = progressOf(observed, target)
+      progress = progressOf(this.playbook, observed, target)
     }
     const refusals = outOfOrder(progress, numbers)
     if (refusals.length > 0) throw refused(refusals)
     // While the old CA is being dropped, only that phase can run.
-    const dropping = phaseRow('drop-old').number
-    const todo = target.isDropping && numbers.includes(dropping) ? [dropping] : numbers
+    const dropping = this.playbook.rows.find(({ dropsOld }) => dropsOld)?.number
+    const isLast = target.isDropping && dropping !== undefined && numbers.includes(dropping)
+    const todo = isLast ? [dropping] : numbers
     return { observed, target, progress, todo }
   }
 
   private observeAll(): Promise<{ observed: Snapshot; target: Target }> {
-    return this.rotation.observe(sectionNames)
+    return this.rotation.observe(this.playbook.sections)
   }
 
   /**
@@ -469,7 +482,7 @@ export class RotationSession {
     const { choose, type, showPlan } = this.operator
     showPlan(plan, this.isUndoing)
     if (this.options.yes || plan.risk === 'reads') return true
-    if (choose === undefined || type === undefined) throw unconfirmed(plan)
+    if (choose === undefined || type === undefined) throw unconfirmed(this.playbook, plan)
     const question = this.isUndoing ? `Roll back phase ${plan.number}?` : `Run phase ${plan.number}?`
     if (plan.risk !== 'irreversible') return choose(question)
     return type(`${question} It cannot be undone. Type "drop" to continue:`, 'drop')
@@ -502,26 +515,31 @@ function folderOfScript(order: number, node: string): string {
   return `${String(order).padStart(2, '0')}-${node}`
 }
 
-function forRunbook(action: Action, isUndoing: boolean): KcertError {
+function forRunbook({ command }: PhaseTable, action: Action, isUndoing: boolean): KcertError {
   return new KcertError('KCERT_ROTATION_GATE', `the next step is on a node: ${describeAction(action)}`, {
     why: 'with --by-runbook, kcert does not change nodes: write the scripts and run them there',
-    next: commandLine`kcert rotate-ca runbook ${`phase-${action.phase}${isUndoing ? '-back' : ''}`} --phase ${action.phase}${fixed(isUndoing ? ' --undo' : '')}`,
+    next: commandLine`${fixed(command)} runbook ${`phase-${action.phase}${isUndoing ? '-back' : ''}`} --phase ${action.phase}${fixed(isUndoing ? ' --undo' : '')}`,
   })
 }
 
-function notLast(number: number, last: number | undefined, folder: string): KcertError {
+function notLast(
+  { command }: PhaseTable,
+  number: number,
+  last: number | undefined,
+  folder: string,
+): KcertError {
   if (last === undefined || last < number) {
     return new KcertError('KCERT_ROTATION_REFUSED', `phase ${number} has nothing to roll back`, {
       why:
         last === undefined
           ? 'no phase has changed anything'
           : `phase ${last} is the last phase that changed something`,
-      next: commandLine`kcert rotate-ca status`,
+      next: commandLine`${fixed(command)} status`,
     })
   }
   return new KcertError('KCERT_ROTATION_REFUSED', `roll back phase ${last} before phase ${number}`, {
     why: 'phases are rolled back in reverse order',
-    next: commandLine`kcert rotate-ca runbook ${folder} --phase ${last} --undo`,
+    next: commandLine`${fixed(command)} runbook ${folder} --phase ${last} --undo`,
   })
 }
 
@@ -567,10 +585,10 @@ export function interruption(interrupted: AbortSignal, command = commandLine`kce
   })
 }
 
-function unconfirmed({ number, title }: PhasePlanView): KcertError {
+function unconfirmed(table: PhaseTable, { number, title }: PhasePlanView): KcertError {
   return new KcertError('KCERT_ROTATION_UNCONFIRMED', `phase ${number} (${title}) requires confirmation`, {
     why: noTerminal,
-    next: commandLine`kcert rotate-ca --phase ${number} --dry-run`,
+    next: commandLine`${embed(phaseCommand(table, number))} --dry-run`,
   })
 }
 

@@ -4,6 +4,7 @@ import type { ClusterFlags } from '../../cli/flags.ts'
 import { tellLine } from '../../cli/tell-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { OldKeyFiles } from '../../rotation/old-keys.ts'
+import type { PhaseTable } from '../../rotation/phase-table.ts'
 import type { Executor, JournalFile, Pace } from '../../rotation/ports.ts'
 import type { PrepareRunbook } from '../../rotation/runbook.ts'
 import type { Settings } from '../../rotation/target-reading.ts'
@@ -32,6 +33,7 @@ export interface OpenedRotation extends AsyncDisposable {
 export interface RotationOpenOptions {
   /** `write` holds the journal's lock and the Lease in the cluster; `read` writes nothing. */
   readonly mode: 'write' | 'read'
+  readonly table: PhaseTable
   readonly given: GivenCas
   /** The risks that the operator accepts; default none. */
   readonly waivers?: ReadonlySet<string> | undefined
@@ -43,12 +45,12 @@ export interface RotationOpenOptions {
 export async function openRotation(
   context: Context,
   flags: RotationPlaceFlags,
-  { mode, given, waivers = new Set(), takesFinished = false }: RotationOpenOptions,
+  { mode, table, given, waivers = new Set(), takesFinished = false }: RotationOpenOptions,
 ): Promise<OpenedRotation> {
   const inventory = await inventoryIn(flags.inventory, context)
   const journalPath = resolve(
     context.workingFolder,
-    flags.journal ?? join(dirname(flags.inventory), 'kcert-rotation.jsonl'),
+    flags.journal ?? join(dirname(flags.inventory), `${table.journal}.jsonl`),
   )
   trustedPath('journal', journalPath)
   const isNamed = flags.journal !== undefined && !takesFinished
@@ -81,15 +83,17 @@ export async function openRotation(
   const site = withOwnAccess(openSite({ inventory, objects: own, clock, through }), random)
   opening.defer(() => site.close())
   const { objects } = site
-  const executor = new SiteExecutor({ site, random, given, unreadLogs: { waivers } })
+  const executor = new SiteExecutor({ site, random, table, given, unreadLogs: { waivers } })
   const keyFiles = new SiteOldKeyFiles(site)
   const reading = async () => {
     const text = journalText(journalPath)
-    const journal = readOnly(text === '' ? await mirrored(() => mirroredJournal(objects, isNamed)) : text)
+    const journal = readOnly(
+      text === '' ? await mirrored(() => mirroredJournal(objects, isNamed, table)) : text,
+    )
     return { journal, executor, oldKeys: keyFiles }
   }
   const acting = async () => {
-    const guard = await ClusterGuard.acquire({ objects, clock, random, journalPath, isNamed })
+    const guard = await ClusterGuard.acquire({ objects, clock, random, journalPath, isNamed, table })
     opening.defer(() => guard.release())
     const mirror = takesFinished ? await ofSameRotation(guard, journalText(journalPath)) : guard
     const journal = opening.use(await openJournal(journalPath, mirror))
@@ -97,11 +101,11 @@ export async function openRotation(
   }
   const ports = {
     ...(await (mode === 'read' ? reading() : acting())),
-    observer: new SiteObserver(site),
+    observer: new SiteObserver(site, table),
     pace: paceOf(context),
     prepareRunbook: async (...[runbook, phase]: Parameters<PrepareRunbook>) => {
       const { prepareRunbook } = await import('../../rotation-io/runbook.ts')
-      return prepareRunbook({ site, random, given }, runbook, phase)
+      return prepareRunbook({ site, random, table, given }, runbook, phase)
     },
   }
   const opened = opening.move()

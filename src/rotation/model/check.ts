@@ -1,7 +1,7 @@
 import { type Action, actionsOf, type Lane, type Step } from '../action.ts'
 import { changesOf, describeAction } from '../effects.ts'
 import type { Refusal } from '../phase.ts'
-import { rowNumbered } from '../phase-table.ts'
+import { manualRotation, rowNumbered } from '../phase-table.ts'
 import type { SectionName, Snapshot } from '../snapshot.ts'
 import type { Target } from '../target.ts'
 import type { BrokenPair, Cell } from './board.ts'
@@ -64,7 +64,7 @@ function rolledBy(action: Action): readonly string[] {
 
 function runAction(world: World, action: Action): BrokenEdge | undefined {
   // kcert removes the bridge certificate on purpose, and announces it beforehand.
-  if (rowNumbered(action.phase)?.dropsOld) world.board.set(world.oldAlone, [])
+  if (rowNumbered(manualRotation, action.phase)?.dropsOld) world.board.set(world.oldAlone, [])
   perform(world, action)
   return edgeOf(world, action.phase, describeAction(action))
 }
@@ -113,6 +113,16 @@ function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined 
   for (const [cell, unread] of world.unread) if (all.has(cell)) unread.sinceMs = endMs
   pass(world, 0)
   return broken
+}
+
+/** Returns the refusal of steps that would break a connection, or undefined if none breaks. */
+export function brokenConnection(
+  snapshot: Snapshot,
+  target: Target,
+  steps: readonly Step[],
+): Refusal | undefined {
+  const edge = checkPlan(snapshot, target, steps)
+  return edge && refusalOf(edge)
 }
 
 /** Returns the refusal of a plan that breaks a connection. */

@@ -1,5 +1,5 @@
 import type { Action, ObjectChange, PatchObject, RestartComponent } from '../action.ts'
-import { rowNumbered } from '../phase-table.ts'
+import { manualRotation, rowNumbered } from '../phase-table.ts'
 import type { ObjectReference, Trust } from '../snapshot.ts'
 import type { Cell } from './board.ts'
 import { earlierTrust } from './earlier.ts'
@@ -82,7 +82,7 @@ function trustAfter(
   )
   if (copy?.holds?.kind === 'certificates') return copy.holds.certificates
   const now = cell?.values.at(-1)
-  return now === undefined || rowNumbered(phase)?.reorders
+  return now === undefined || rowNumbered(manualRotation, phase)?.reorders
     ? undefined
     : earlierTrust(world, world.board.list(now))
 }

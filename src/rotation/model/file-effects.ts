@@ -1,7 +1,7 @@
 import { withChanges } from '../../pki/component-flags.ts'
 import type { Content, WriteFile } from '../action.ts'
 import type { CertificateRecord, Digest } from '../certificate-record.ts'
-import { rowNumbered } from '../phase-table.ts'
+import { manualRotation, rowNumbered } from '../phase-table.ts'
 import { wantedOfControllerManager } from '../signing.ts'
 import { type FileHolds, fileKey, onNode } from '../snapshot.ts'
 import { type CaName, changeOf, type Target } from '../target.ts'
@@ -65,7 +65,11 @@ function flagsOf(
   if (its?.flags !== undefined) return withChanges(flags, its.flags)
   // For the phase that changes the signer, the copy contains what phase 2 wrote. For any other phase, it contains the original.
   const component = world.snapshot.components.find((one) => one.node === node && one.name === name)
-  if (name === 'kube-controller-manager' && rowNumbered(phase)?.changesSigner && component !== undefined) {
+  if (
+    name === 'kube-controller-manager' &&
+    rowNumbered(manualRotation, phase)?.changesSigner &&
+    component !== undefined
+  ) {
     return withChanges(
       flags,
       wantedOfControllerManager(world.snapshot, world.target, component, 'old').flags ?? {},
@@ -108,7 +112,7 @@ function holdsAfter(
     const copies = onNode(world.snapshot.copies, node).filter(({ digest }) => digest === content.digest)
     const read = copies.find(({ holds }) => holds !== undefined)?.holds
     // Files of the first phase did not exist earlier.
-    return read ?? (now && !rowNumbered(phase)?.begins ? earlierHolds(world, now) : undefined)
+    return read ?? (now && !rowNumbered(manualRotation, phase)?.begins ? earlierHolds(world, now) : undefined)
   }
   const issuing: Issuing = {
     target: world.target,

@@ -1,0 +1,54 @@
+import { assumptionsOf } from './assumptions.ts'
+import { bundlesWithOldCa } from './ca-bundles.ts'
+import { handshakesWith, leafIn } from './leaves.ts'
+import { presentersOf, verifiersOf } from './parties.ts'
+import type { Impact } from './phase.ts'
+import type { RotationPlan } from './report.ts'
+import { apiServers, fileAt, type Snapshot } from './snapshot.ts'
+import { storedWithOldCa } from './stored.ts'
+import { changeOf, type Target } from './target.ts'
+import { certificateView, certificateViews } from './views.ts'
+
+/** Returns what the rotation of the cluster's CAs affects: every trust and credential holder, and what others own. */
+export function impactOf(observed: Snapshot, target: Target): Impact {
+  return {
+    trustHolders: [...verifiersOf(observed, target)],
+    credentialHolders: [...presentersOf(observed, target)],
+    assumptions: assumptionsOf(observed, target),
+    blastRadius: blastRadiusOf(observed, target),
+  }
+}
+
+/** Returns what a rotation affects beyond the components themselves, so that their owners can prepare. */
+function blastRadiusOf(observed: Snapshot, target: Target): RotationPlan['blastRadius'] {
+  const change = changeOf(target, 'cluster')
+  const ours = new Set([...apiServers(observed), ...observed.kubelets].map(({ id }) => id))
+  const bundles = change ? bundlesWithOldCa(observed, change) : []
+  const applied = observed.caBundles.filter((one) => change && one.applied?.includes(change.oldCa.digest))
+  const foreign = change ? handshakesWith(observed, change.oldCa) : []
+  return {
+    caBundles: bundles.map(({ id, server }) => ({ id, server })),
+    appliedBundles: [...new Set(applied.map(({ object: { kind, name } }) => `${kind} ${name}`))],
+    kubeconfigs: observed.kubeconfigs.map(({ id, at, exported }) => {
+      const leaf = at
+        ? leafIn(observed, fileAt(observed, at.node, at.path))
+        : observed.certificates.get(exported?.client ?? '')
+      return { id, onNode: at !== undefined, ...(leaf && { client: certificateView(leaf, target) }) }
+    }),
+    joinTokens: (observed.clusterInfo?.signatures ?? []).map(({ tokenId }) => tokenId),
+    foreign: foreign
+      .filter(({ presenter }) => !ours.has(presenter))
+      .flatMap(({ presenter, chain }) => {
+        const [leaf] = certificateViews(chain, observed.certificates, target)
+        return leaf ? [{ server: presenter, leaf }] : []
+      }),
+    stored: storedWithOldCa(observed, target).map(({ at: object, what, stored: { owner } }) => ({
+      object,
+      what,
+      ...(owner !== undefined && { owner }),
+    })),
+    storedUnchecked: [...observed.stored.unread],
+    barePods: [...new Set(observed.pods.flatMap(({ id, workload }) => (workload === undefined ? [id] : [])))],
+    pods: new Set(observed.pods.map(({ uid }) => uid)).size,
+  }
+}
