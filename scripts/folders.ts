@@ -116,7 +116,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   x509: {
     purpose:
-      'DER, PEM, names, extensions, certificates, requests, keys, PKCS#7, PKCS#12, issuing, path validation',
+      'DER, PEM, names, extensions, certificates, requests, keys, PKCS#7, PKCS#12, issuing, path validation, claims of service account tokens',
     may: ['errors'],
   },
   errors: { purpose: 'error codes → exit code and summary; `KcertError`: what, why, next', may: [] },

@@ -9,6 +9,7 @@ import type {
   Origin,
   Owner,
   RequestEntry,
+  TokenEntry,
   UnseenForm,
 } from './entries.ts'
 import { type Place, type ProblemCode, problemAt } from './problems.ts'
@@ -28,6 +29,7 @@ export class Collection {
   readonly certificates: CertificateEntry[] = []
   readonly keys: KeyEntry[] = []
   readonly requests: RequestEntry[] = []
+  readonly tokens: TokenEntry[] = []
   readonly kubeconfigs: KubeconfigEntry[] = []
   readonly objects: ObjectEntry[] = []
   readonly origins: Origin[] = []
@@ -40,8 +42,8 @@ export class Collection {
 
   /** The number of entries so far. A source that does not change it contains nothing of interest. */
   get size(): number {
-    const { certificates, keys, requests, kubeconfigs, objects, withoutCertificate, problems } = this
-    const lists = [certificates, keys, requests, kubeconfigs, objects, withoutCertificate, problems]
+    const { certificates, keys, requests, tokens, kubeconfigs, objects, withoutCertificate, problems } = this
+    const lists = [certificates, keys, requests, tokens, kubeconfigs, objects, withoutCertificate, problems]
     return lists.reduce((sum, { length }) => sum + length, 0)
   }
 

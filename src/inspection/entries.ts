@@ -6,6 +6,7 @@ import type { Certificate } from '../x509/certificate.ts'
 import type { UnseenText } from '../x509/pem.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { CertificateRequest } from '../x509/request.ts'
+import type { ServiceAccountToken } from '../x509/service-account-token.ts'
 import type { Place } from './problems.ts'
 import type { CertificateStatus, Problem } from './report.ts'
 import type { FileFacts } from './source.ts'
@@ -82,6 +83,11 @@ export interface KeyEntry extends Place {
   readonly encrypted: boolean
   /** Undefined while the key is encrypted. */
   readonly publicKey: PublicKeyInfo | undefined
+}
+
+/** A service account token: what it says, without the token. */
+export interface TokenEntry extends Place {
+  readonly claims: ServiceAccountToken
 }
 
 export interface RequestEntry extends Place {

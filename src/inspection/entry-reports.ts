@@ -3,7 +3,15 @@ import type { GeneralSubtrees, SubjectAltNames } from '../x509/general-names.ts'
 import type { Name } from '../x509/name.ts'
 import { nameOfOid } from '../x509/oids.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
-import type { CertificateEntry, KeyEntry, KubeconfigEntry, RequestEntry, Role } from './entries.ts'
+import { keyIdOf } from '../x509/service-account-token.ts'
+import type {
+  CertificateEntry,
+  KeyEntry,
+  KubeconfigEntry,
+  RequestEntry,
+  Role,
+  TokenEntry,
+} from './entries.ts'
 import type { Links } from './links.ts'
 import type { Place } from './problems.ts'
 import type {
@@ -14,6 +22,7 @@ import type {
   KubeconfigReport,
   NameReport,
   RequestReport,
+  TokenReport,
 } from './report.ts'
 import { renewalName, roleOfKey } from './roles.ts'
 import { timeText } from './spans.ts'
@@ -242,8 +251,28 @@ export function keyReport(key: KeyEntry, links: Links): KeyReport {
   return {
     ...{ source, entry, role: roleOfKey(key), kind, format },
     publicKey: publicKey && publicKeyReport(publicKey),
+    ...(publicKey && signsTokens(publicKey) && { keyId: keyIdOf(publicKey) }),
     encrypted,
     matches: links.matchesOf(key).map(sourceAndEntry),
+  }
+}
+
+/** kube-apiserver reads no other keys in --service-account-key-file (client-go util/keyutil/key.go, ParsePublicKeysPEM). */
+function signsTokens({ algorithm }: PublicKeyInfo): boolean {
+  return algorithm === 'RSA' || algorithm === 'ECDSA'
+}
+
+/** Returns the report of a service account token. */
+export function tokenReport({ source, entry, claims }: TokenEntry, now: Date): TokenReport {
+  const { keyId, issuer, namespace, serviceAccount, audiences, id, boundTo, expiresAtMs } = claims
+  return {
+    ...{ source, entry, keyId, issuer },
+    subject: `system:serviceaccount:${namespace}:${serviceAccount}`,
+    audiences: [...audiences],
+    credentialId: id && `JTI=${id}`,
+    boundTo,
+    expirationTimestamp: expiresAtMs === undefined ? undefined : timeText(expiresAtMs),
+    isExpired: expiresAtMs !== undefined && expiresAtMs <= now.getTime(),
   }
 }
 

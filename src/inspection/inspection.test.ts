@@ -722,6 +722,7 @@ describe('the report', () => {
       certificates: 3,
       requests: 1,
       keys: 0,
+      tokens: 0,
       ok: 1,
       warning: 0,
       critical: 0,

@@ -5,17 +5,19 @@ import type { Node } from '../kubeconfig/node.ts'
 import { type FoundFile, type RecognisedTrees, recogniseTrees } from '../pki/kubeadm-tree.ts'
 import { RunKdfBudget } from '../x509/pbe.ts'
 import { utf8Of } from '../x509/pem.ts'
+import { readServiceAccountToken, serviceAccountTokensIn } from '../x509/service-account-token.ts'
 import type { Snapshot } from './checks/check.ts'
 import { problemsOf } from './checks/checks.ts'
 import { currentContexts } from './checks/kubeconfigs.ts'
 import { Collection, type Location } from './collection.ts'
-import type { CertificateEntry, Group, Origin } from './entries.ts'
+import type { CertificateEntry, Group, Origin, TokenEntry } from './entries.ts'
 import {
   type InspectedReport,
   keyReport,
   kubeconfigReport,
   ReportOfCertificate,
   requestReport,
+  tokenReport,
 } from './entry-reports.ts'
 import { Links } from './links.ts'
 import { objectNode } from './object-node.ts'
@@ -55,6 +57,7 @@ const served = { kind: 'served' } as const
 
 // A base64 kubeconfig in a Secret in a file has a depth of three. No legitimate input is deeper.
 const deepestContent = 4
+const longestTokenFile = 131_072
 
 /**
  * One inspection. Add sources in any order; `finish` returns their entries, relations and problems. It reads only what is passed
@@ -122,6 +125,11 @@ export class Inspection {
     return this.collection.certificates
   }
 
+  /** The service account tokens found so far. */
+  get tokens(): readonly TokenEntry[] {
+    return this.collection.tokens
+  }
+
   /** Like `found`, with groups and with the reason if a leaf cannot be read. */
   get groups(): readonly Group[] {
     return this.collection.groups
@@ -166,6 +174,7 @@ export class Inspection {
     const parts = {
       certificates: collection.certificates.map((entry) => new ReportOfCertificate(entry, snapshot)),
       requests: collection.requests.map(requestReport),
+      tokens: collection.tokens.map((token) => tokenReport(token, options.now)),
       keys: collection.keys.map((key) => keyReport(key, snapshot.links)),
       kubeconfigs: collection.kubeconfigs.map((one) => kubeconfigReport(one, isCurrent)),
       withoutCertificate: collection.withoutCertificate,
@@ -213,6 +222,7 @@ export class Inspection {
         ...wrapped,
       })
     if (shape === 'document') await this.readDocuments(location, bytes, depth)
+    if (shape === 'other') this.readToken(location, bytes)
     if (shape !== 'base64') return undefined
     const decoded = Buffer.from(Buffer.from(bytes).toString('latin1'), 'base64')
     return this.read(location, decoded, shapeOf(decoded), depth + 1, { form: 'base64' })
@@ -281,10 +291,31 @@ export class Inspection {
     if (shape === 'pem') return this.readPem(location, bytes)
     if (shape === 'der')
       return readDerMaterial(this.collection, location, bytes, { ...this.unlocking, isGuess: true })
-    if (shape !== 'document') return undefined
-    if (isPlainlyKubeconfig(bytes)) await this.readDocuments(location, bytes, depth)
-    else if (holdsCertificateText(bytes)) await this.readSettings(location, bytes)
+    if (shape === 'document' && isPlainlyKubeconfig(bytes)) {
+      await this.readDocuments(location, bytes, depth)
+      return undefined
+    }
+    this.readTokens(location, bytes)
+    if (shape === 'document' && holdsCertificateText(bytes)) await this.readSettings(location, bytes)
     return undefined
+  }
+
+  /** Reads a file that is a service account token. */
+  private readToken({ origin, entry }: Location, bytes: Uint8Array): void {
+    if (bytes.length > longestTokenFile) return
+    const claims = readServiceAccountToken(Buffer.from(bytes).toString('latin1'))
+    if (claims !== undefined) this.collection.tokens.push({ source: origin.source, entry, claims })
+  }
+
+  /** Reads the service account tokens in a value of a Secret or ConfigMap. */
+  private readTokens({ origin, entry }: Location, bytes: Uint8Array): void {
+    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    if (!buffer.includes('eyJ', 0, 'latin1')) return
+    const found = serviceAccountTokensIn(buffer.toString('latin1'))
+    for (const [index, claims] of found.entries()) {
+      const numbered = found.length === 1 ? entry : `${entry} token ${index + 1}`
+      this.collection.tokens.push({ source: origin.source, entry: numbered, claims })
+    }
   }
 
   /**

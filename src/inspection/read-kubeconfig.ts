@@ -7,6 +7,7 @@ import {
   readKubeconfig,
 } from '../kubeconfig/kubeconfig.ts'
 import type { Node } from '../kubeconfig/node.ts'
+import { readServiceAccountToken, type ServiceAccountToken } from '../x509/service-account-token.ts'
 import type { Collection, Location } from './collection.ts'
 import type { Group, KubeconfigEntry, Origin, Owner } from './entries.ts'
 import { nameText, type Place } from './problems.ts'
@@ -100,8 +101,10 @@ class KubeconfigCollector {
       if (group !== undefined && keys !== undefined && keys !== group)
         group.keys = [...group.keys, ...keys.keys]
     }
-    for (const credential of user.credentials)
-      if (credential.kind === 'tokenFile') this.checkFile(`${at}: tokenFile`, credential.file)
+    for (const credential of user.credentials) {
+      if (credential.kind === 'tokenFile') this.readTokenFile(`${at}: tokenFile`, credential.file)
+      if (credential.kind === 'token') this.addToken(`${at}: token`, credential.claims)
+    }
     if (user.clientCertificate === undefined) {
       const reasons = user.credentials.map(credentialText)
       this.addWithout(at, reasons.length === 0 ? 'no credentials' : reasons.join('; '))
@@ -133,12 +136,17 @@ class KubeconfigCollector {
     return this.read({ origin, entry: pathEntry, owner }, outcome.bytes, material.field)
   }
 
-  /** Checks a file whose content is not inspected, but which clients must be able to read. */
-  private checkFile(at: string, written: string): void {
+  private readTokenFile(field: string, written: string): void {
+    const at = `${field} ${nameText(written)}`
     const path = mapReference(written, this.origin)
     const outcome = path === undefined ? undefined : this.context.readReferencedFile?.(path)
-    if (path !== undefined && outcome !== undefined && !isSource(outcome))
-      this.addUnreadable(`${this.place(at).entry} ${nameText(written)}`, path, outcome)
+    if (path === undefined || outcome === undefined) return
+    if (isSource(outcome)) this.addToken(at, readServiceAccountToken(Buffer.from(outcome.bytes).toString()))
+    else this.addUnreadable(this.place(at).entry, path, outcome)
+  }
+
+  private addToken(at: string, claims: ServiceAccountToken | undefined): void {
+    if (claims !== undefined) this.collection.tokens.push({ ...this.place(at), claims })
   }
 
   private read(location: Location, bytes: Uint8Array, field: string): Group | undefined {

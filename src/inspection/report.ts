@@ -116,8 +116,23 @@ export const keyReportSchema = v.object({
   kind: v.picklist(['private', 'public']),
   format: text('PKCS#1, SEC1, PKCS#8, encrypted PKCS#8, SubjectPublicKeyInfo'),
   publicKey: v.optional(publicKeySchema),
+  keyId: optionalText(
+    'of an RSA or ECDSA key: its ID as a service account key, `kid` in tokens and in /openid/v1/jwks',
+  ),
   encrypted: v.boolean(),
   matches: v.array(v.object(place)),
+})
+
+export const tokenReportSchema = v.object({
+  ...place,
+  keyId: optionalText('`kid`: the ID of the service account key that signed it'),
+  issuer: v.string(),
+  subject: text('system:serviceaccount:NAMESPACE:NAME'),
+  audiences: v.array(v.string()),
+  credentialId: optionalText('as in audit events: "JTI=" and the ID of the token. A legacy token has none'),
+  boundTo: optionalText('the object without which it is invalid: "pod web-0"'),
+  expirationTimestamp: v.optional(described(time, 'absent: it never expires')),
+  isExpired: v.boolean(),
 })
 
 const kubeconfigReportSchema = v.object({
@@ -172,6 +187,7 @@ export const summarySchema = v.object({
   certificates: v.number(),
   requests: v.number(),
   keys: v.number(),
+  tokens: described(v.number(), 'service account tokens'),
   ok: v.number(),
   warning: v.number(),
   critical: v.number(),
@@ -194,6 +210,10 @@ export const inspectionReportSchema = v.object({
   certificates: v.array(certificateReportSchema),
   requests: v.array(requestReportSchema),
   keys: v.array(keyReportSchema),
+  tokens: described(
+    v.array(tokenReportSchema),
+    'service account tokens: their claims, which anyone can write, without the tokens',
+  ),
   kubeconfigs: v.array(kubeconfigReportSchema),
   withoutCertificate: v.array(withoutCertificateSchema),
   missing: v.array(missingSchema),
@@ -207,6 +227,7 @@ export type NameReport = v.InferOutput<typeof nameSchema>
 export type CertificateReport = v.InferOutput<typeof certificateReportSchema>
 export type RequestReport = v.InferOutput<typeof requestReportSchema>
 export type KeyReport = v.InferOutput<typeof keyReportSchema>
+export type TokenReport = v.InferOutput<typeof tokenReportSchema>
 export type KubeconfigReport = v.InferOutput<typeof kubeconfigReportSchema>
 export type Problem = v.InferOutput<typeof problemSchema>
 export type InspectionReport = v.InferOutput<typeof inspectionReportSchema>

@@ -62,6 +62,7 @@ export function select(report: InspectedReport, { only, sort = 'expiry' }: Selec
     certificates: kept,
     requests: isProblem ? report.requests.filter((request) => troubled.has(placeKey(request))) : [],
     keys: isProblem ? report.keys.filter((key) => troubled.has(placeKey(key))) : [],
+    tokens: [],
     kubeconfigs: [],
     withoutCertificate: [],
     missing: isProblem ? report.missing : [],

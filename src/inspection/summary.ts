@@ -12,15 +12,16 @@ const counters = {
 export function summaryOf(
   parts: Omit<InspectionReport, 'apiVersion' | 'kind' | 'generatedAt' | 'at' | 'summary'>,
 ): InspectionReport['summary'] {
-  const { certificates, requests, keys, kubeconfigs, problems, withoutCertificate } = parts
+  const { certificates, requests, keys, tokens, kubeconfigs, problems, withoutCertificate } = parts
   const sources = new Set<string>()
-  for (const list of [certificates, requests, keys, kubeconfigs, problems, withoutCertificate])
+  for (const list of [certificates, requests, keys, tokens, kubeconfigs, problems, withoutCertificate])
     addSources(list, sources)
   const summary: InspectionReport['summary'] = {
     sources: sources.size,
     certificates: certificates.length,
     requests: requests.length,
     keys: keys.length,
+    tokens: tokens.length,
     ok: 0,
     warning: 0,
     critical: 0,

@@ -1,3 +1,5 @@
+import { given } from '../errors/given.ts'
+import { readServiceAccountToken, type ServiceAccountToken } from '../x509/service-account-token.ts'
 import { decodeBase64 } from './base64.ts'
 import { fieldFaults } from './fields.ts'
 import { isTrue, itemsOf, type Node, textOf, valueAt } from './node.ts'
@@ -16,7 +18,8 @@ export interface Material {
 export type Credential =
   | { readonly kind: 'exec'; readonly command: string }
   | { readonly kind: 'auth-provider'; readonly name: string }
-  | { readonly kind: 'token' }
+  /** `claims`: of a service account token. The token itself is not kept. */
+  | { readonly kind: 'token'; readonly claims?: ServiceAccountToken }
   | { readonly kind: 'tokenFile'; readonly file: string }
   | { readonly kind: 'basic' }
 
@@ -217,7 +220,8 @@ function credentialsOf(node: Node | undefined): Credential[] {
     found.push({ kind: 'auth-provider', name: textOf(valueAt(provider, 'name')) ?? '' })
   // The token takes precedence over the file. client-go uses the file only when the token is empty.
   const tokenFile = filled(node, 'tokenFile')
-  if (filled(node, 'token')) found.push({ kind: 'token' })
+  const token = filled(node, 'token')
+  if (token) found.push({ kind: 'token', ...given({ claims: readServiceAccountToken(token) }) })
   else if (tokenFile) found.push({ kind: 'tokenFile', file: tokenFile })
   if (filled(node, 'username') || filled(node, 'password')) found.push({ kind: 'basic' })
   return found

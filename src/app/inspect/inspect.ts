@@ -179,8 +179,8 @@ function withoutClosed(report: InspectedReport, closed: ReadonlySet<string>): In
 
 // A file without content is a problem in the report. A folder without any is probably a mistyped path.
 function isBlank(report: InspectionReport): boolean {
-  const { certificates, requests, keys, kubeconfigs, withoutCertificate, missing, problems } = report
-  return [certificates, requests, keys, kubeconfigs, withoutCertificate, missing, problems].every(
+  const { certificates, requests, keys, tokens, kubeconfigs, withoutCertificate, missing, problems } = report
+  return [certificates, requests, keys, tokens, kubeconfigs, withoutCertificate, missing, problems].every(
     ({ length }) => length === 0,
   )
 }

@@ -156,7 +156,7 @@ function requestSection({ requests }: InspectionReport): Markup {
 }
 
 /** Contexts, keys, and files without a certificate. */
-function otherSection({ kubeconfigs, withoutCertificate, missing, keys }: InspectionReport): Markup {
+function otherSection({ kubeconfigs, withoutCertificate, missing, keys, tokens }: InspectionReport): Markup {
   const lines = [
     ...kubeconfigs.flatMap(({ contexts, currentContext, clusters, ...place }) =>
       contexts.map(
@@ -170,6 +170,10 @@ function otherSection({ kubeconfigs, withoutCertificate, missing, keys }: Inspec
         ({ kind, format, ...place }) =>
           `${placeText(place)}: ${kind} key (${format}) without a certificate in the inputs`,
       ),
+    ...tokens.map(
+      ({ subject, keyId = 'none', expirationTimestamp = 'never', ...place }) =>
+        `${placeText(place)}: token of ${subject}, key ID ${keyId}, expires: ${expirationTimestamp}`,
+    ),
     ...withoutCertificate.map(({ reason, ...place }) => `${placeText(place)}: ${reason}`),
     ...missing.map(({ source, role }) => `${source}: missing (${role})`),
   ]

@@ -14,6 +14,10 @@ export function shownKeys({ certificates, requests, keys }: InspectionReport): K
 /** Returns what a view of certificates alone does not show; undefined if it shows everything. */
 export function leftOutText(report: InspectionReport): string | undefined {
   const keys = report.certificates.length === 0 ? report.keys : shownKeys(report)
-  const named = [some(report.requests.length, 'request'), some(keys.length, 'key')].filter(Boolean)
+  const named = [
+    some(report.requests.length, 'request'),
+    some(keys.length, 'key'),
+    some(report.tokens.length, 'token'),
+  ].filter(Boolean)
   return named.length === 0 ? undefined : `not shown: ${named.join(', ')} (-o text shows them)`
 }

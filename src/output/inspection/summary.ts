@@ -72,6 +72,7 @@ function counts({ summary, selection }: InspectionReport): string {
     some(summary.certificates, 'certificate'),
     some(summary.requests, 'request'),
     some(summary.keys, 'key'),
+    some(summary.tokens, 'service account token'),
   ].filter(Boolean)
   const where = `${summary.sources} ${plural(summary.sources, 'source')}`
   if (found.length === 0 && selection !== undefined && selection.certificates > 0) {

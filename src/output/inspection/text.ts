@@ -31,6 +31,7 @@ export function renderText(report: InspectionReport, view: View): string {
     [...verdictLines(verdicts, view), ...(single ? [] : summaryLines(report, view.width))],
     ...(single ? [single] : [heading(places, view), ...tables(report, places, view)]),
     keyTable(report, places, view),
+    tokenTable(report, places, view),
     withoutCertificateLines(report, places, view),
     missingTable(report, places, view),
     problemLines(others, view),
@@ -48,10 +49,15 @@ function heading(places: ShortPlaces, { paint }: View): string[] {
 }
 
 function sourcesOf(report: InspectionReport): string[] {
-  const { requests, withoutCertificate, missing } = report
-  return [shownCertificates(report), requests, shownKeys(report), withoutCertificate, missing].flatMap(
-    (list) => list.map(({ source }) => source),
-  )
+  const { requests, tokens, withoutCertificate, missing } = report
+  return [
+    shownCertificates(report),
+    requests,
+    shownKeys(report),
+    tokens,
+    withoutCertificate,
+    missing,
+  ].flatMap((list) => list.map(({ source }) => source))
 }
 
 /** A kubelet file that a newer one replaced is left out here. -o wide shows it. */
@@ -160,13 +166,34 @@ function keyTable(report: InspectionReport, places: ShortPlaces, view: View): st
   return table(view, shownKeys(report), [
     { title: 'KEY', cell: ({ kind, encrypted }) => (encrypted ? `${kind}, encrypted` : kind) },
     { title: 'TYPE', cell: ({ publicKey }) => (publicKey ? keyText(publicKey) : 'unknown'), dropRank: 1 },
-    { title: 'FORMAT', cell: ({ format }) => format, dropRank: 2 },
+    { title: 'FORMAT', cell: ({ format }) => format, dropRank: 4 },
+    { title: 'KEY ID', cell: ({ keyId }) => keyId ?? '', dropRank: 2 },
     {
       title: 'MATCHES',
       cell: ({ matches }) => (matches.length === 0 ? 'none' : matches.map(places.of).join(', ')),
     },
     { title: 'ROLE', cell: ({ role }) => role ?? '', shrinkTo: 10, dropRank: 3 },
     // Several keys of one type differ only in their path.
+    { title: 'PATH', cell: places.of },
+  ])
+}
+
+function tokenTable({ tokens }: InspectionReport, places: ShortPlaces, view: View): string[] {
+  return table(view, tokens, [
+    {
+      title: 'SERVICE ACCOUNT TOKEN',
+      cell: ({ subject }) => subject.replace(/^system:serviceaccount:([^:]*):/, '$1/'),
+    },
+    {
+      title: 'EXPIRES (UTC)',
+      cell: ({ expirationTimestamp, isExpired }) =>
+        expirationTimestamp === undefined
+          ? 'never'
+          : `${minuteOf(expirationTimestamp)}${isExpired ? ', expired' : ''}`,
+    },
+    { title: 'KEY ID', cell: ({ keyId }) => keyId ?? 'none' },
+    { title: 'BOUND TO', cell: ({ boundTo }) => boundTo ?? '', dropRank: 2 },
+    { title: 'ISSUER', cell: ({ issuer }) => issuer, shrinkTo: 14, dropRank: 3 },
     { title: 'PATH', cell: places.of },
   ])
 }

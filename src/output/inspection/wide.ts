@@ -26,8 +26,23 @@ export function renderWide(report: InspectionReport, given: View): string {
       { title: 'FORMAT', cell: ({ format }) => format },
       { title: 'ENCRYPTED', cell: ({ encrypted }) => (encrypted ? 'yes' : 'no') },
       { title: 'KEY SHA-256', cell: ({ publicKey }) => publicKey?.sha256 ?? '' },
+      { title: 'KEY ID', cell: ({ keyId }) => keyId ?? '' },
       { title: 'ROLE', cell: ({ role }) => role ?? '' },
       { title: 'MATCHES', cell: ({ matches }) => matches.map(placeText).join(', ') || 'none' },
+      { title: 'PATH', cell: placeText },
+    ]),
+    table(view, report.tokens, [
+      { title: 'SERVICE ACCOUNT TOKEN', cell: ({ subject }) => subject },
+      {
+        title: 'EXPIRES',
+        cell: ({ expirationTimestamp, isExpired }) =>
+          `${expirationTimestamp ?? 'never'}${isExpired ? ', expired' : ''}`,
+      },
+      { title: 'KEY ID', cell: ({ keyId }) => keyId ?? 'none' },
+      { title: 'CREDENTIAL ID', cell: ({ credentialId }) => credentialId ?? '' },
+      { title: 'BOUND TO', cell: ({ boundTo }) => boundTo ?? '' },
+      { title: 'AUDIENCES', cell: ({ audiences }) => audiences.join(',') },
+      { title: 'ISSUER', cell: ({ issuer }) => issuer },
       { title: 'PATH', cell: placeText },
     ]),
     table(view, contextRows(report), [
