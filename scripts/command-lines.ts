@@ -9,7 +9,7 @@ import { commandsOf, simpleCommands, wordOfProse } from './pasted-line.ts'
 
 const verbs: Readonly<Record<string, string>> = {
   kcert:
-    'inspect|verify|csr|ca|key|probe|fetch|renew|token|kubeconfig|kubelet|bootstrap|cluster-info|rotate-ca|explain-error|completion|version|-|\0',
+    'inspect|verify|csr|ca|key|probe|fetch|renew|token|kubeconfig|kubelet|bootstrap|cluster-info|rotate-ca|rotate-sa-key|explain-error|completion|version|-|\0',
   kubectl:
     'get|describe|delete|create|apply|config|auth|rollout|logs|explain|edit|label|annotate|patch|exec|version|-|\0',
   kubeadm: 'init|join|certs|token|kubeconfig|config|-',

@@ -52,6 +52,7 @@ import {
   rotationStatusSchema,
   rotationVerificationSchema,
 } from '../../src/rotation/report.ts'
+import { serviceAccountKeyPlanSchema } from '../../src/rotation/service-account-key/report.ts'
 import { verificationReportSchema } from '../../src/verification/report.ts'
 
 /** Every kind of JSON document that kcert prints. */
@@ -104,6 +105,7 @@ const kinds: Record<string, GenericSchema> = {
   RotationOldKeys: rotationOldKeysSchema,
   RotationRecovery: rotationRecoverySchema,
   RotationVerification: rotationVerificationSchema,
+  ServiceAccountKeyPlan: serviceAccountKeyPlanSchema,
   Version: versionSchema,
 }
 

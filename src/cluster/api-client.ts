@@ -12,6 +12,8 @@ export interface ApiCall {
   readonly query?: Readonly<Record<string, string | undefined>>
   readonly body?: object
   readonly contentType?: string
+  /** Default: application/json. A server answers 406 for a type that it does not produce. */
+  readonly accept?: string
   /**
    * True when repeating the call is harmless: reads, reviews, and writes with a resourceVersion, which at worst conflict with
    * themselves. Other calls are retried only when they cannot have reached the server.
@@ -149,12 +151,12 @@ export function pathWithQuery({ path, query = {} }: Pick<ApiCall, 'path' | 'quer
 }
 
 function exchangeOf(call: ApiCall) {
-  const { method, body, contentType = 'application/json' } = call
+  const { method, body, contentType = 'application/json', accept = 'application/json' } = call
   return {
     method,
     path: pathWithQuery(call),
     headers: {
-      Accept: 'application/json',
+      Accept: accept,
       'User-Agent': 'kcert',
       ...(body !== undefined && { 'Content-Type': contentType }),
     },

@@ -6,12 +6,13 @@ import type { Clock } from '../system/clock.ts'
 import { readFile } from '../system/files.ts'
 import type { RandomBytes } from '../system/random.ts'
 import { type AccessApi, accessOf } from './access.ts'
-import { ApiClient, type Pause } from './api-client.ts'
+import { type ApiCall, ApiClient, type Pause } from './api-client.ts'
 import { type Connection, connectionOf } from './connection.ts'
 import { bareHost, type ClientPair, Credentials, describeUser, type UserDescription } from './credentials.ts'
 import type { Surroundings } from './exec-credential.ts'
 import { Failures } from './failures.ts'
 import { readKubeconfigs, type SelectedContext, selectContext, unusable } from './kubeconfig-files.ts'
+import type { ApiObject } from './malformed.ts'
 import { type NodeProxy, nodeProxyOf } from './node-proxy.ts'
 import { type ObjectsApi, objectsOf } from './objects.ts'
 import { type Overrides, withOverrides } from './overrides.ts'
@@ -60,8 +61,8 @@ export interface Cluster {
   readonly objects: ObjectsApi
   readonly access: AccessApi
   readonly nodeProxy: NodeProxy
-  /** Returns the objects as another API server of the cluster serves them, for the same user. */
-  through(route: Route): Pick<ObjectsApi, 'list'>
+  /** Returns the objects, and the JSON of any path, as another API server of the cluster serves them, for the same user. */
+  through(route: Route): Pick<ObjectsApi, 'list'> & { read(path: string): Promise<ApiObject> }
   /** Closes all connections. */
   close(): void
 }
@@ -166,9 +167,17 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     objects,
     access: accessOf(client),
     nodeProxy: nodeProxyOf(client),
-    through: (route) => objectsOf(clientOver(new Transport(server, requestTimeoutMs, route)), pause),
+    through: (route) => {
+      const there = clientOver(new Transport(server, requestTimeoutMs, route))
+      return { ...objectsOf(there, pause), read: (path) => there.call(readOf(path)) }
+    },
     close: () => transport.close(),
   }
+}
+
+function readOf(path: string): ApiCall {
+  // /openid/v1/jwks has its own media type.
+  return { method: 'GET', path, accept: 'application/json, */*', isRepeatable: true, purpose: `read ${path}` }
 }
 
 async function select(options: ClusterOptions): Promise<SelectedContext> {

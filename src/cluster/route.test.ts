@@ -21,7 +21,7 @@ async function behindBalancer(servingNames: { dns?: string[]; ip?: string[] }) {
   const cluster = await open(file)
   const names = (given: string[]) =>
     cluster.through({ dial: () => connect(server.port, '127.0.0.1'), names: given })
-  return { server, listed: (...given: string[]) => gather(names(given).list(maps)) }
+  return { server, listed: (...given: string[]) => gather(names(given).list(maps)), names }
 }
 
 test('lists at an API server behind the load balancer as the user of the kubeconfig', async () => {
@@ -30,6 +30,12 @@ test('lists at an API server behind the load balancer as the user of the kubecon
     expect(await listed(...names)).toMatchObject([{ metadata: { name: 'one' } }])
   }
   expect(server.calls.map(({ username }) => username)).toEqual(['admin', 'admin'])
+})
+
+test('reads a path with its own media type', async () => {
+  const { names } = await behindBalancer({ dns: ['kubernetes'] })
+  expect(await names(['kubernetes']).read('/openid/v1/jwks')).toMatchObject({ keys: [{ kid: 'one' }] })
+  expect(await codeOf(names(['kubernetes']).read('/openid/v2'))).toBe('KCERT_API_NOT_FOUND')
 })
 
 test('accepts a certificate that has the name of the load balancer', async () => {

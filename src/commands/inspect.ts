@@ -42,13 +42,15 @@ export default class Inspect extends WatchingCommand {
   static override summary = 'List certificates, when they expire, and what is wrong with them.'
 
   static override description =
-    `Reads kubeconfigs, PEM, DER, PKCS#7, PKCS#12, certificate signing requests, keys, and Secrets, ConfigMaps and CSRs as YAML or JSON. Reads folders recursively. In /etc/kubernetes and /var/lib/kubelet/pki each certificate has the name that kubeadm gives it.
+    `Reads kubeconfigs, PEM, DER, PKCS#7, PKCS#12, certificate signing requests, keys, service account tokens, and Secrets, ConfigMaps and CSRs as YAML or JSON. Reads folders recursively. In /etc/kubernetes and /var/lib/kubelet/pki each certificate has the name that kubeadm gives it.
 
 Without a target, kcert reads those of $KUBECONFIG, ~/.kube/config, /etc/kubernetes and /var/lib/kubelet/pki that exist.
 
 Without --cluster, kcert contacts no API server and runs no kubeconfig plugin. It connects only to servers given as HOST:PORT.
 
 With --cluster, kcert also reads the kubeconfig in use, the chains that the API servers serve, and these objects: Secrets, ConfigMaps, webhooks, APIServices, CRDs, CertificateSigningRequests, PodCertificateRequests and ClusterTrustBundles. It shows kube-root-ca.crt once if it is the same in all namespaces. Objects have the names that kubectl takes: "secret shop/web-tls". If you may not list a kind, the report has the problem SOURCE_UNREADABLE, and the rest is read. Of a private key kcert keeps only the public key, to compare it with the certificate.
+
+Of a service account token kcert shows the key ID (kid), issuer, subject and expiry, never the token. The same key ID in the table of keys is the key that signed it.
 
 The severity of a problem is info, warning or critical. A certificate that expires soon is a warning with less than 30 days or 20 % of its lifetime left, whichever is less. It is critical with less than 7 days or 5 %.
 

@@ -164,7 +164,7 @@ function sorting(cas: readonly Certificate[], remembered: readonly CertificateRe
 }
 
 /** Returns its controller; otherwise the manager in its label; otherwise the writer of its data. */
-function ownerOf({ ownerReferences, labels, managedFields }: Metadata): string | undefined {
+export function ownerOf({ ownerReferences, labels, managedFields }: Metadata): string | undefined {
   const controller = ownerReferences?.find((one) => one.controller) ?? ownerReferences?.[0]
   if (controller !== undefined) return `${controller.kind} ${controller.name}`
   const label = labels?.['app.kubernetes.io/managed-by']

@@ -33,6 +33,8 @@ export interface Site {
   dial(node: string, host: string, port: number): Duplex
   /** Lists objects at the API server of one node only. Throws as ObjectsApi does, and KCERT_UNREACHABLE if none runs. */
   listAt(node: string, resource: Resource): AsyncIterable<ApiObject>
+  /** Returns the JSON of a path of that API server. Throws as `listAt` does. */
+  readAt(node: string, path: string): Promise<ApiObject>
   /** Returns how many milliseconds the node's clock is ahead of kcert's; read once per run. Throws as the node does. */
   clockAheadMs(node: string): Promise<number>
   /** Returns a process's start on kcert's clock: the same number each time, so that it identifies the process. */
@@ -101,6 +103,15 @@ export function openSite({ inventory, objects, clock, through, mostMs }: SiteOpt
     return openTunnel(node.transport, host, port)
   }
 
+  const apiServerOn = async (name: string) => {
+    const [running] = (await reach(name)?.access.processes(['kube-apiserver'])) ?? []
+    if (running === undefined || through === undefined)
+      throw new KcertError('KCERT_UNREACHABLE', `no kube-apiserver runs on ${name}`)
+    const { host, port } = listeningOf(running.argv)
+    const names = [...(inventoryNode(inventory, name)?.addresses ?? []), 'kubernetes']
+    return through({ dial: () => dial(name, host, port), names })
+  }
+
   return {
     inventory,
     objects,
@@ -113,12 +124,10 @@ export function openSite({ inventory, objects, clock, through, mostMs }: SiteOpt
     },
     dial,
     async *listAt(name, resource) {
-      const [running] = (await reach(name)?.access.processes(['kube-apiserver'])) ?? []
-      if (running === undefined || through === undefined)
-        throw new KcertError('KCERT_UNREACHABLE', `no kube-apiserver runs on ${name}`)
-      const { host, port } = listeningOf(running.argv)
-      const names = [...(inventoryNode(inventory, name)?.addresses ?? []), 'kubernetes']
-      yield* through({ dial: () => dial(name, host, port), names }).list(resource)
+      yield* (await apiServerOn(name)).list(resource)
+    },
+    async readAt(name, path) {
+      return (await apiServerOn(name)).read(path)
     },
     clockAheadMs,
     async startedAtMs(node, { program, pid, startTicks, startedAt }) {

@@ -265,7 +265,8 @@ export class FakeApiServer {
     if (user === undefined) return send(response, statusOf(new Refused(401, 'Unauthorized', 'Unauthorized')))
     // RBAC comes first: a user who may not list a kind gets 403 even where the kind is not served.
     const isHidden = route !== undefined && this.#isUnknown(route) && isAllowed(this.rules, user, route)
-    if (route === undefined || isHidden) return send(response, this.#plain(url.pathname))
+    if (route === undefined || isHidden)
+      return send(response, this.#plain(url.pathname, request.headers.accept))
     const fault = rehearsal.isOn ? undefined : this.faults.next(route)
     if (!rehearsal.isOn)
       this.calls.push({ ...attributesOf(route), username: user.username, fault: fault?.kind })
@@ -316,7 +317,12 @@ export class FakeApiServer {
     }
   }
 
-  #plain(path: string): { status: number; body: unknown } {
+  #plain(path: string, accept = ''): { status: number; body: unknown } {
+    // Its only media type (pkg/routes/openidmetadata.go). A request for another one gets 406.
+    if (path === '/openid/v1/jwks')
+      return /application\/jwk-set\+json|\*\/\*/.test(accept)
+        ? { status: 200, body: { keys: [{ kty: 'RSA', use: 'sig', kid: 'one' }] } }
+        : { status: 406, body: '406: Not Acceptable\n' }
     if (path === '/version') return { status: 200, body: { major: '1', minor: '36', gitVersion: 'v1.36.3' } }
     if (path === '/readyz' || path === '/livez' || path === '/healthz') return { status: 200, body: 'ok' }
     const known = this.#discovered(path)

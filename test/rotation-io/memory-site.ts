@@ -32,6 +32,9 @@ export async function sitesOf(nodes: ReadonlyMap<string, MemoryNode>): Promise<(
       listAt: () => {
         throw new Error('nobody is dialled')
       },
+      readAt: async () => {
+        throw new Error('nobody is dialled')
+      },
       clockAheadMs: async () => 0,
       startedAtMs: async () => 0,
       close: async () => {},

@@ -76,6 +76,9 @@ async function counted(workers: number) {
     listAt: () => {
       throw new Error('nobody answers')
     },
+    readAt: async () => {
+      throw new Error('nobody answers')
+    },
     clockAheadMs: async () => 0,
     startedAtMs: async () => 0,
     close: async () => {},

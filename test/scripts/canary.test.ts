@@ -210,6 +210,7 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--access', 'command:false', '--out', 'key.pem'],
   ],
   'rotate-ca:plan': [[...site], ['--inventory', 'secrets.yaml']],
+  'rotate-sa-key:plan': [[...site], [...site, '--reason', 'compromise'], ['--inventory', 'secrets.yaml']],
   'rotate-ca:recover': [
     [...site, '--dry-run'],
     ['--inventory', 'secrets.yaml', '--yes'],

@@ -1,0 +1,86 @@
+import type { Context } from '../../cli/context.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import type { ServiceAccountKeys } from '../../rotation/service-account-key/observed.ts'
+import type { RotationReason } from '../../rotation/service-account-key/plan.ts'
+import type { ServiceAccountKeyPlan } from '../../rotation/service-account-key/report.ts'
+import type { Site } from '../../site/site.ts'
+import { inventoryIn, type RotationPlaceFlags } from '../rotate-ca/site.ts'
+
+// As many as openssh's default for new connections (MaxStartups).
+const nodesAtOnce = 10
+
+/** Returns the plan for the cluster of an inventory. Writes nothing. Throws errors of inventory and cluster. */
+export async function planServiceAccountKey(
+  context: Context,
+  flags: Omit<RotationPlaceFlags, 'journal'>,
+  reason: RotationReason,
+): Promise<ServiceAccountKeyPlan> {
+  const inventory = await inventoryIn(flags.inventory, context)
+  const [{ openClusterOf }, { openSite }, { serviceAccountKeyPlan }] = await Promise.all([
+    import('../../cli/cluster.ts'),
+    import('../../site/site.ts'),
+    import('../../rotation/service-account-key/plan.ts'),
+  ])
+  await using opening = new AsyncDisposableStack()
+  const cluster = await openClusterOf(context, flags)
+  opening.defer(() => cluster.close())
+  const { objects, through } = cluster
+  const site = openSite({ inventory, objects, clock: context.clock, through })
+  opening.defer(() => site.close())
+  return serviceAccountKeyPlan(await observeServiceAccountKeys(site), reason)
+}
+
+/** Returns the keys and tokens of a cluster. What cannot be read is `unread`. Throws if the cluster does not answer. */
+export async function observeServiceAccountKeys(site: Site): Promise<ServiceAccountKeys> {
+  const [
+    { default: pMap },
+    { resources },
+    { getOne, listAll },
+    { ControlPlanes },
+    { internalAddress },
+    { controlPlaneKeys, reading, tokensOn },
+    { nodeNamed },
+    { storedTokens },
+  ] = await Promise.all([
+    import('p-map'),
+    import('../../cluster/kinds.ts'),
+    import('../../cluster/readable.ts'),
+    import('../../site/control-planes.ts'),
+    import('../../site/node-objects.ts'),
+    import('../../site/service-account-keys.ts'),
+    import('../../site/site.ts'),
+    import('../../rotation-io/stored-tokens.ts'),
+  ])
+  const { inventory, objects } = site
+  const nodes = await listAll(objects, resources.nodes)
+  // A node that joined after kcert.yaml was written is reached at its own address.
+  for (const node of nodes) site.node(node.metadata.name, internalAddress(node))
+  const listed = [...inventory.nodes.map(({ name }) => name), ...nodes.map(({ metadata }) => metadata.name)]
+  const names = [...new Set(listed)].sort()
+  const kubeconfigs = inventory.kubeconfigs ?? []
+  const onNode = (name: string) =>
+    kubeconfigs.flatMap((one) => ('node' in one && one.node === name ? [one.path] : []))
+  const each = <Item>(from: readonly string[], read: (node: string) => Promise<Item>) =>
+    pMap(from, read, { concurrency: nodesAtOnce })
+  const uploaded = { ...resources.secrets, namespace: 'kube-system', name: 'kubeadm-certs' }
+  return {
+    atMs: site.clock().getTime(),
+    controlPlanes: await each(await new ControlPlanes(site).names(), async (node) => ({
+      node,
+      keys: await reading(() => controlPlaneKeys(site, node)),
+    })),
+    nodes: await each(names, async (node) => ({
+      node,
+      tokens: await reading(() => tokensOn(nodeNamed(site, node), onNode(node))),
+    })),
+    objects: await storedTokens(site),
+    otherKubeconfigs: kubeconfigs.flatMap((one) => ('name' in one ? [one.name] : [])),
+    hasUploadedCerts: (await getOne(objects, uploaded).catch(ofRefusal)) !== undefined,
+  }
+}
+
+/** Without permission to read it, the Secret may exist. */
+function ofRefusal(error: unknown): object {
+  if (error instanceof KcertError && error.code === 'KCERT_API_FORBIDDEN') return {}
+  throw error
+}

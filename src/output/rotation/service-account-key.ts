@@ -1,0 +1,119 @@
+import type { ServiceAccountKeyPlan } from '../../rotation/service-account-key/report.ts'
+import { counted, indentedLines, joinSections } from '../sections.ts'
+import { table } from '../table.ts'
+import { printable } from '../terminal.ts'
+import { minuteOf } from '../time.ts'
+import type { View } from '../view.ts'
+import { durationText } from './plan.ts'
+import { blockerLines } from './status.ts'
+
+type KeyFile = ServiceAccountKeyPlan['apiServers'][number]['keyFiles'][number]
+
+/** Returns the plan: keys by process, tokens by key, steps with their time, and what blocks the rotation. */
+export function renderServiceAccountKeyPlan(plan: ServiceAccountKeyPlan, view: View): string {
+  const { apiServers, controllerManagers, tokens, mountedTokens, restarts, notes, blockers } = plan
+  const { paint } = view
+  return joinSections([
+    [
+      paint.heading('service account key rotation plan; nothing was written'),
+      `key ID: ${printable(plan.keyId ?? 'not the same on all API servers')}`,
+    ],
+    table(
+      view,
+      [...apiServers.map(apiServerRow), ...controllerManagers.map(managerRow)],
+      [
+        { title: 'PROCESS', cell: ({ name }) => name },
+        { title: 'SIGNS WITH', cell: ({ signs }) => signs },
+        { title: 'VERIFIES', cell: ({ served }) => served },
+        { title: 'KEY FILES', cell: ({ files }) => files, dropRank: 1 },
+        { title: 'SHUTDOWN DELAY', cell: ({ delay }) => delay, dropRank: 2 },
+      ],
+    ),
+    table(view, mountedRows(mountedTokens), [
+      { title: 'MOUNTED TOKENS', cell: ({ count }) => count },
+      { title: 'KEY ID', cell: ({ keyId }) => keyId },
+      { title: 'NODES', cell: ({ nodes }) => nodes },
+    ]),
+    table(view, tokens, [
+      { title: 'TOKEN IN', cell: ({ kind }) => kind },
+      {
+        title: 'SERVICE ACCOUNT',
+        cell: ({ subject }) => subject.replace(/^system:serviceaccount:([^:]*):/, '$1/'),
+      },
+      {
+        title: 'EXPIRES (UTC)',
+        cell: ({ expirationTimestamp: time }) => (time === undefined ? 'never' : minuteOf(time)),
+        dropRank: 2,
+      },
+      { title: 'KEY ID', cell: ({ keyId }) => keyId ?? 'none', dropRank: 3 },
+      { title: 'OWNER', cell: ({ owner }) => owner ?? 'unknown', dropRank: 1 },
+      { title: 'PLACE', cell: ({ place }) => place },
+    ]),
+    verifierLines(plan, view),
+    ...plan.steps.map((step, index) => stepLines(step, index + 1, view)),
+    table(view, restarts, [
+      { title: 'NODE', cell: ({ node }) => node },
+      { title: 'KUBE-APISERVER RESTARTS', cell: ({ kubeApiserver }) => `${kubeApiserver}` },
+      { title: 'KUBE-CONTROLLER-MANAGER', cell: ({ kubeControllerManager }) => `${kubeControllerManager}` },
+      { title: 'KUBELET', cell: ({ kubelet }) => `${kubelet}` },
+    ]),
+    notes.flatMap((note) => indentedLines(`note: ${note}`, '', view)),
+    blockers.length === 0 ? ['nothing blocks the rotation'] : blockerLines(blockers, view),
+    [`about ${durationText(plan.estimatedSeconds)} in total, estimated from measurements`],
+  ])
+}
+
+function apiServerRow(one: ServiceAccountKeyPlan['apiServers'][number]) {
+  const { node, signingKey, signingEndpoint, served, servedUnread, keyFiles, shutdownDelay = 'none' } = one
+  return {
+    name: `${node}/kube-apiserver`,
+    signs: signingEndpoint === undefined ? idsText(signingKey) : 'external signer',
+    served: servedUnread === undefined ? served.join(', ') : 'not read',
+    files: keyFiles.map(({ path }) => path).join(', '),
+    delay: shutdownDelay,
+  }
+}
+
+function managerRow({ node, signingKey }: ServiceAccountKeyPlan['controllerManagers'][number]) {
+  const files = signingKey?.path ?? ''
+  return { name: `${node}/kube-controller-manager`, signs: idsText(signingKey), served: '', files, delay: '' }
+}
+
+function idsText(file: KeyFile | undefined): string {
+  if (file === undefined) return 'no key'
+  return file.unread === undefined ? file.keyIds.slice(0, 1).join() : 'not read'
+}
+
+/** Nodes with tokens of the same key share a row. */
+function mountedRows(nodes: ServiceAccountKeyPlan['mountedTokens']) {
+  const parts = nodes.flatMap(({ node, keys, unread }) => [
+    ...keys.map(({ keyId = 'none', tokens }) => ({ node, keyId, tokens })),
+    ...(unread === undefined ? [] : [{ node, keyId: `not read: ${unread}`, tokens: 0 }]),
+  ])
+  return [...Map.groupBy(parts, ({ keyId }) => keyId)].map(([keyId, its]) => ({
+    keyId,
+    count: `${its.reduce((sum, { tokens }) => sum + tokens, 0)}`,
+    nodes: its.length > 4 ? counted(its.length, 'node') : its.map(({ node }) => node).join(', '),
+  }))
+}
+
+function verifierLines(
+  { externalVerifiers: { mayExist, why } }: ServiceAccountKeyPlan,
+  view: View,
+): string[] {
+  if (!mayExist) return ['no sign of programs outside of the cluster that verify tokens']
+  return [
+    'programs outside of the cluster may verify tokens:',
+    ...why.flatMap((reason) => indentedLines(reason, '  ', view)),
+  ]
+}
+
+function stepLines(step: ServiceAccountKeyPlan['steps'][number], number: number, view: View): string[] {
+  const { title, actions, check, waitSeconds, estimatedSeconds } = step
+  const waits = waitSeconds > 0 ? ` and ${durationText(waitSeconds)} of waiting` : ''
+  return [
+    `${view.paint.heading(`step ${number}`)} ${title}; about ${durationText(estimatedSeconds)}${waits}`,
+    ...actions.flatMap((action) => indentedLines(printable(action), '  ', view)),
+    ...indentedLines(`complete when: ${printable(check)}`, '  ', view),
+  ]
+}

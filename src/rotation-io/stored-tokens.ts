@@ -1,0 +1,51 @@
+import { resources } from '../cluster/kinds.ts'
+import { listEach } from '../cluster/readable.ts'
+import { KcertError, wordsOf } from '../errors/kcert-error.ts'
+import { Inspection } from '../inspection/inspection.ts'
+import { passedOverTypes } from '../inspection/read-manifest.ts'
+import { defaultThresholds } from '../inspection/thresholds.ts'
+import type { FoundToken, ServiceAccountKeys } from '../rotation/service-account-key/observed.ts'
+import type { Site } from '../site/site.ts'
+import { ownerOf } from './stored.ts'
+
+const kinds = [
+  ['Secret', resources.secrets, [...passedOverTypes].map((type) => `type!=${type}`).join(',')],
+  ['ConfigMap', resources.configMaps, 'metadata.name!=kube-root-ca.crt'],
+] as const
+
+/** Returns the service account tokens in all Secrets and ConfigMaps, and the kinds that could not be read. */
+export async function storedTokens({ objects, clock }: Site): Promise<ServiceAccountKeys['objects']> {
+  const options = {
+    now: clock(),
+    thresholds: defaultThresholds,
+    readReferencedFile: (name: string) => ({ name, reason: 'not-found', detail: 'in no object' }) as const,
+  }
+  const tokensOf = async (...[kind, resource, fieldSelector]: (typeof kinds)[number]) => {
+    // A list that was restarted returns objects twice.
+    const found = new Map<string, FoundToken[]>()
+    for await (const object of listEach(objects, resource, { fieldSelector })) {
+      const { metadata } = object
+      const name = `${metadata.namespace}/${metadata.name}`
+      const inspection = new Inspection(options)
+      await inspection.addObject(name, object, kind)
+      const owner = ownerOf(metadata)
+      const tokens = inspection.tokens.map(({ entry, claims }) => ({
+        ...{ kind, place: `${name} ${entry}`, claims },
+        ...(owner !== undefined && { owner }),
+      }))
+      found.set(name, tokens)
+    }
+    return [...found.values()].flat()
+  }
+  const read: ServiceAccountKeys['objects'][number][] = []
+  for (const one of kinds) {
+    const [kind] = one
+    try {
+      read.push({ kind, tokens: { value: await tokensOf(...one) } })
+    } catch (error) {
+      if (!(error instanceof KcertError)) throw error
+      read.push({ kind, tokens: { unread: wordsOf(error) } })
+    }
+  }
+  return read
+}

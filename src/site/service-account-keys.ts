@@ -1,0 +1,168 @@
+import { given } from '../errors/given.ts'
+import { messageOf } from '../errors/kcert-error.ts'
+import { flagsOf, flagWords } from '../pki/component-flags.ts'
+import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
+import type {
+  ApiServerKeys,
+  ControllerManagerKey,
+  ControlPlaneKeys,
+  FoundToken,
+  KeyFile,
+  NodeTokens,
+  Reading,
+} from '../rotation/service-account-key/observed.ts'
+import { certificateOfBlock } from '../x509/certificate.ts'
+import { isPrivateKeyLabel, isPublicKeyLabel, readPrivateKey, readPublicKey } from '../x509/keys.ts'
+import { type PemBlock, readPem } from '../x509/pem.ts'
+import type { PublicKeyInfo } from '../x509/public-key.ts'
+import { keyIdOf, readServiceAccountToken, type ServiceAccountToken } from '../x509/service-account-token.ts'
+import { nodeNamed, type Site } from './site.ts'
+
+// The service account keys of API servers and controller managers, and the tokens on nodes. Private keys and tokens stay in
+// this file: it returns key IDs and claims.
+
+const call = { timeoutMs: 120_000 }
+
+/** Returns what an API server and a controller manager of a node have. Throws as the node does. */
+export async function controlPlaneKeys(site: Site, name: string): Promise<ControlPlaneKeys> {
+  const node = nodeNamed(site, name)
+  const running = await node.processes(['kube-apiserver', 'kube-controller-manager'], call)
+  const of = (program: ComponentName) => running.find((one) => one.program === program)
+  const [server, manager] = [of('kube-apiserver'), of('kube-controller-manager')]
+  return {
+    node: name,
+    ...given({
+      apiServer: server && (await apiServerKeys(site, node, server)),
+      controllerManager: manager && (await controllerManagerKey(node, manager)),
+    }),
+  }
+}
+
+async function apiServerKeys(site: Site, node: NodeAccess, { argv }: ProcessFacts): Promise<ApiServerKeys> {
+  // Several of these flags may be repeated.
+  const words = flagWords(argv.slice(1))
+  const all = (name: string) => words.flatMap((word) => (word.name === name ? [word.value] : []))
+  const flags = flagsOf(argv)
+  const issuers = all('service-account-issuer')
+  const audiences = all('api-audiences').flatMap((list) => list.split(','))
+  const signing = flags['service-account-signing-key-file']
+  const [keyFiles, [signingKey], served] = await Promise.all([
+    keyFilesOf(node, all('service-account-key-file')),
+    keyFilesOf(node, signing === undefined ? [] : [signing]),
+    reading(async () => servedIn(await site.readAt(node.name, '/openid/v1/jwks'))),
+  ])
+  return {
+    ...{ node: node.name, issuers, keyFiles, served },
+    audiences: audiences.length > 0 ? audiences : issuers,
+    ...given({
+      signingKey,
+      jwksUri: flags['service-account-jwks-uri'],
+      signingEndpoint: flags['service-account-signing-endpoint'],
+      shutdownDelay: flags['shutdown-delay-duration'],
+    }),
+  }
+}
+
+async function controllerManagerKey(node: NodeAccess, { argv }: ProcessFacts): Promise<ControllerManagerKey> {
+  const path = flagsOf(argv)['service-account-private-key-file']
+  const [signingKey] = await keyFilesOf(node, path === undefined ? [] : [path])
+  return { node: node.name, ...given({ signingKey }) }
+}
+
+/** Returns the result, or why there is none. */
+export async function reading<Value>(read: () => Promise<Value>): Promise<Reading<Value>> {
+  try {
+    return { value: await read() }
+  } catch (error) {
+    return { unread: messageOf(error) }
+  }
+}
+
+/** Returns the IDs of a JSON Web Key Set (RFC 7517). Throws for anything else. */
+function servedIn({ keys }: Readonly<Record<string, unknown>>): readonly string[] {
+  const ids = Array.isArray(keys) ? keys.map((key: unknown) => (key as { kid?: unknown } | null)?.kid) : []
+  const valid = ids.filter((id): id is string => typeof id === 'string' && id !== '' && id.length <= 1024)
+  if (valid.length === 0 || valid.length < ids.length)
+    throw new Error('the answer has a key without kid, or no key')
+  return valid
+}
+
+async function keyFilesOf(node: NodeAccess, paths: readonly string[]): Promise<KeyFile[]> {
+  const absolute = paths.filter((path) => path.startsWith('/'))
+  const files = absolute.length === 0 ? [] : await node.readFiles(absolute, call)
+  return paths.map((path) => {
+    const file = files.find((one) => one.path === path)
+    if (file === undefined) return { path, keyIds: { unread: 'the path is not absolute' } }
+    if (file.found !== 'file')
+      return { path, keyIds: { unread: file.found === 'unreadable' ? file.reason : `it is ${file.found}` } }
+    return { path, keyIds: keyIdsIn(file.content) }
+  })
+}
+
+/** Returns the IDs of the keys that Kubernetes reads from a file: public keys, private keys and certificates in PEM. */
+export function keyIdsIn(content: Uint8Array): Reading<readonly string[]> {
+  try {
+    const ids = readPem(content).blocks.flatMap((block) => {
+      const key = publicKeyIn(block)
+      return key?.algorithm === 'RSA' || key?.algorithm === 'ECDSA' ? [keyIdOf(key)] : []
+    })
+    return ids.length === 0 ? { unread: 'it contains no key in PEM that Kubernetes reads' } : { value: ids }
+  } catch (error) {
+    return { unread: messageOf(error) }
+  }
+}
+
+function publicKeyIn(block: PemBlock): PublicKeyInfo | undefined {
+  if (block.label === 'CERTIFICATE') return certificateOfBlock(block).publicKey
+  if (isPublicKeyLabel(block.label)) return readPublicKey(block)
+  return isPrivateKeyLabel(block.label) ? readPrivateKey(block).publicKey : undefined
+}
+
+// Prints a line for each token: m (mounted) or f (in a file), header and claims, path. The signature stays on the node. A
+// kubelet writes no newline after a token. A file of a pod may vanish at any time.
+const script = `
+root=$1; shift
+claims() {
+  sed -n -e 's/^\\(eyJ[A-Za-z0-9_-]*\\.eyJ[A-Za-z0-9_-]*\\)\\.[A-Za-z0-9_-]\\{16,\\}.*$/\\1/p' -e t \\
+    -e 's/^.*[^A-Za-z0-9_.-]\\(eyJ[A-Za-z0-9_-]*\\.eyJ[A-Za-z0-9_-]*\\)\\.[A-Za-z0-9_-]\\{16,\\}.*$/\\1/p' "$2" 2>/dev/null |
+    while IFS= read -r token || [ -n "$token" ]; do printf '%s %s %s\\n' "$1" "$token" "$2"; done
+}
+if [ -d "$root/pods" ]; then
+  [ -r "$root/pods" ] && [ -x "$root/pods" ] || { echo "$root/pods cannot be read" >&2; exit 3; }
+  for file in "$root"/pods/*/volumes/kubernetes.io~projected/*/*; do
+    [ -f "$file" ] && claims m "$file"
+  done
+fi
+for place in "$@"; do
+  [ -e "$place" ] || continue
+  [ -r "$place" ] || { echo "$place cannot be read" >&2; exit 3; }
+  find -H "$place" -type f -size -2048 | while IFS= read -r file; do
+    [ -r "$file" ] || { echo "$file cannot be read" >&2; exit 3; }
+    claims f "$file"
+  done || exit 3
+done
+exit 0
+`
+
+/** Files with tokens in addition to those of pods: kubeconfigs of CNI plugins, of components and of root. */
+const tokenPlaces = ['/etc/kubernetes', '/etc/cni/net.d', '/root/.kube']
+
+/** Returns the tokens on a node, without their signatures, which never leave it. Throws if a folder cannot be read. */
+export async function tokensOn(node: NodeAccess, kubeconfigs: readonly string[]): Promise<NodeTokens> {
+  const [kubelet] = await node.processes(['kubelet'], call)
+  const root = flagsOf(kubelet?.argv ?? [])['root-dir']?.replace(/\/+$/, '') ?? '/var/lib/kubelet'
+  const others = kubeconfigs.filter((path) => !tokenPlaces.some((folder) => path.startsWith(`${folder}/`)))
+  const argv = ['sh', '-c', script, 'sh', root, ...tokenPlaces, ...others]
+  const { status, stdout, stderr } = await node.run(argv, call)
+  if (status !== 0) throw new Error(stderr.trim().slice(0, 200) || `status ${status}`)
+  const mounted: ServiceAccountToken[] = []
+  const files: FoundToken[] = []
+  for (const line of Buffer.from(stdout).toString('utf8').split('\n')) {
+    const [, kind, text = '', path = ''] = /^([mf]) (\S+) (.*)$/.exec(line) ?? []
+    const claims = readServiceAccountToken(`${text}.signature`)
+    if (claims === undefined) continue
+    if (kind === 'm') mounted.push(claims)
+    else files.push({ kind: 'file', place: `${node.name}:${path}`, claims })
+  }
+  return { mounted, files }
+}
