@@ -46,7 +46,7 @@ const ruleSchema = v.object({
   next: v.optional(text('a command, or the fix where there is none')),
 })
 
-const openSchema = v.object({
+const unknownFactSchema = v.object({
   id: v.string(),
   question: v.picklist(questions),
   duty: v.optional(v.picklist(duties)),
@@ -81,7 +81,10 @@ export const checkReportSchema = v.object({
     }),
   ),
   rules: v.array(ruleSchema),
-  unverified: described(v.array(openSchema), 'what an approver must still verify'),
+  unknownFacts: described(
+    v.array(unknownFactSchema),
+    'rules that need a fact that kcert could not look up; an approver must still verify it',
+  ),
   advice: described(
     v.array(v.object({ id: v.string(), detail: v.string(), fix: v.optional(v.string()), next: v.string() })),
     'notes that break no rule',

@@ -83,9 +83,9 @@ describe('a request with a key that Kubernetes does not support', () => {
       throw new KcertError('KCERT_KEY_UNSUPPORTED', 'public key cannot be used')
     })
     onTestFinished(() => refuse.mockRestore())
-    const { unverified, decision } = await checkOf(mlDsa)
+    const { unknownFacts, decision } = await checkOf(mlDsa)
     expect(decision).toBe('deny')
-    expect(unverified).toContainEqual({
+    expect(unknownFacts).toContainEqual({
       id: 'key-possession',
       question: 'approval',
       duty: 'identity',
@@ -115,7 +115,7 @@ describe('a request that is not submitted yet', () => {
       answers: { admission: 'accepted', signing: 'signed' },
     })
     expect(broken(report)).toEqual([])
-    expect(report.unverified.map(({ id, duty }) => [id, duty])).toEqual([
+    expect(report.unknownFacts.map(({ id, duty }) => [id, duty])).toEqual([
       ['requester', 'identity'],
       ['permission', 'entitlement'],
     ])
@@ -248,7 +248,7 @@ describe('a submitted object', () => {
     const report = await check(servingRequest())
     expect(report).toMatchObject({ isSubmitted: true, decision: 'ignore' })
     expect(broken(report)).toEqual([])
-    expect(report.unverified.map(({ id }) => id)).toEqual(['node-exists', 'own-names'])
+    expect(report.unknownFacts.map(({ id }) => id)).toEqual(['node-exists', 'own-names'])
     expect(report.duties.map(({ name, outcome }) => [name, outcome])).toEqual([
       ['identity', 'unknown'],
       ['entitlement', 'unknown'],

@@ -60,7 +60,7 @@ export async function checkRequest(object: SigningRequest, context: CheckContext
         ...{ id, question, ...given({ duty }), ok: outcome === 'met', detail },
         ...given({ fix, next }),
       })),
-    unverified: findings.filter(isUnknown).map(({ id, question, duty, detail, fix, next = fix ?? '' }) => ({
+    unknownFacts: findings.filter(isUnknown).map(({ id, question, duty, detail, fix, next = fix ?? '' }) => ({
       id,
       question,
       ...given({ duty }),

@@ -31,7 +31,7 @@ const decisions: Readonly<Record<CheckReport['decision'], StatusText>> = {
   deny: ['NO: deny it', 'critical'],
 }
 
-/** Returns the check as text: the request, the three questions with all rules, the open rules, and the decision. */
+/** Returns the check as text: the request, the three questions with all rules, the rules whose result is unknown, and the decision. */
 export function renderCheck(report: CheckReport, view: View): string {
   return joinSections([
     fieldLines(view, requestFields(report)),
@@ -64,7 +64,7 @@ function questionLines(report: CheckReport, question: Question, view: View): str
   const [answer, tone] = answerTo(report, question)
   const marked = [
     ...report.rules.map((rule) => ({ ...rule, mark: rule.ok ? ('ok' as const) : ('NO' as const) })),
-    ...report.unverified.map((rule) => ({ ...rule, mark: '?' as const })),
+    ...report.unknownFacts.map((rule) => ({ ...rule, mark: '?' as const })),
   ].filter((rule) => rule.question === question)
   if (marked.length === 0 && question !== 'approval') return []
   const { heading, status } = view.paint
