@@ -58,7 +58,7 @@ export function avoidedForUsers(): Map<string, string[]> {
   )
 }
 
-// Values of the program and of its JSON, which keep their names: 'judged', './ledger.ts'.
+// Values of the program and of its JSON, which keep their names: 'judged', './runner.ts'.
 const identifier = /^[\w./@-]+$/
 
 function stringsIn(node: AstNode): { start: number; text: string }[] {

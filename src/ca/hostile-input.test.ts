@@ -35,7 +35,7 @@ const profiles = {
 type Read = (bytes: Buffer) => unknown
 
 const store = (bytes: Buffer) => ({
-  name: 'ledger',
+  name: 'issuance-log',
   read: () => bytes,
   append: () => undefined,
   cut: () => undefined,

@@ -9,7 +9,7 @@ const certificate = (serialNumber: string, commonName = 'ca') =>
   issueRoot({ subject: { commonName, organization: ['Käse'] }, ttlMs: 86_400_000 }, key, now, serialNumber)
 
 class MemoryStore implements IssuanceLogStore {
-  readonly name = 'ca.ledger.jsonl'
+  readonly name = 'ca.issuance-log.jsonl'
   text: string
 
   constructor(text = '') {
@@ -93,7 +93,7 @@ test.each(['-----BEGIN CERTIFICATE-----', 'my only copy', '{"other":1}'])(
   'does not change a file with other content ("%s"), although its last line has no newline',
   (text) => {
     const store = new MemoryStore(text)
-    expect(() => new IssuanceLog(store)).toThrow('line 1 of the issuance log ca.ledger.jsonl is not an entry')
+    expect(() => new IssuanceLog(store)).toThrow('line 1 of the issuance log ca.issuance-log.jsonl is not an entry')
     expect(store.text).toBe(text)
   },
 )
@@ -117,7 +117,7 @@ test.each([
 ])('draws no serial number when a line other than the last is %s', (line) => {
   const open = () =>
     new IssuanceLog(new MemoryStore(`{"serialNumber":"01"}\n${line}\n{"serialNumber":"02"}\n`))
-  expect(open).toThrow('line 2 of the issuance log ca.ledger.jsonl is not an entry')
+  expect(open).toThrow('line 2 of the issuance log ca.issuance-log.jsonl is not an entry')
 })
 
 test('returns no certificate when the log cannot be written', () => {

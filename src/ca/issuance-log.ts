@@ -29,7 +29,7 @@ export class IssuanceLog {
 
   /**
    * Reads the log. Removes a last line that a crash cut short: its certificate was never returned. Throws
-   * KCERT_LEDGER_DAMAGED when any other line is not an entry.
+   * KCERT_ISSUANCE_LOG_DAMAGED when any other line is not an entry.
    */
   constructor(store: IssuanceLogStore) {
     this.store = store
@@ -111,7 +111,7 @@ function serialNumberOf(line: string): string | undefined {
 }
 
 function damaged(name: string, line: number): KcertError {
-  return new KcertError('KCERT_LEDGER_DAMAGED', `line ${line} of the issuance log ${name} is not an entry`, {
+  return new KcertError('KCERT_ISSUANCE_LOG_DAMAGED', `line ${line} of the issuance log ${name} is not an entry`, {
     why: 'each line is JSON with "serialNumber", so that no serial number is used twice; repair the line from a backup',
     next: commandLine`sed -n ${line}p ${name}`,
   })

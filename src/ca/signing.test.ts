@@ -25,7 +25,7 @@ const pem = (asked: RequestDescription, by = key) => writePem('CERTIFICATE REQUE
 const named = (commonName: string) => ({ subject: { commonName } })
 
 class MemoryStore implements IssuanceLogStore {
-  readonly name = 'ledger'
+  readonly name = 'issuance-log'
   readonly lines: string[] = []
   read = () => new Uint8Array()
   append = (bytes: Uint8Array) =>

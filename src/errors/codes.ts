@@ -41,7 +41,7 @@ const table = {
   KCERT_FILE_TOO_LARGE: 'usage: A file is larger than kcert reads.',
   KCERT_FILE_NOT_WRITTEN: 'unreachable: A file could not be written; the old content is unchanged.',
   KCERT_FILE_UNTRUSTED:
-    'refused: A file that decides what kcert runs, approves or signs, or a folder above it, can be changed by other users.',
+    'refused: Other users can change a file that decides what kcert runs, approves or signs, or a folder above it.',
   KCERT_FILE_EXISTS: 'refused: A file already exists and would be overwritten.',
 
   // X.509
@@ -71,7 +71,7 @@ const table = {
     'no: A certificate and key cannot act as the CA: not a CA certificate, expired, or not a pair.',
   KCERT_PROFILE_INVALID:
     'usage: A signing profile is missing or malformed, or requests something that kcert does not issue.',
-  KCERT_LEDGER_DAMAGED:
+  KCERT_ISSUANCE_LOG_DAMAGED:
     'refused: The issuance log has a line that cannot be read, so a serial number could be issued twice.',
   KCERT_LOCKED: 'unreachable: Another kcert process is using the same files and did not finish in time.',
 

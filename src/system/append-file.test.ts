@@ -8,7 +8,7 @@ import { AppendFile } from './append-file.ts'
 function pathIn(): string {
   const folder = fs.mkdtempSync(join(tmpdir(), 'kcert-append-'))
   onTestFinished(() => fs.rmSync(folder, { recursive: true }))
-  return join(folder, 'ledger')
+  return join(folder, 'issuance-log')
 }
 
 const text = (file: AppendFile) => Buffer.from(file.read()).toString('utf8')
@@ -65,10 +65,10 @@ test.skipIf(process.getuid?.() !== 0)(
   () => {
     const path = pathIn()
     const shared = `${path}.d`
-    const link = join(shared, 'ledger')
+    const link = join(shared, 'issuance-log')
     fs.mkdirSync(shared)
     fs.chmodSync(shared, 0o1777)
-    fs.symlinkSync('../ledger', link)
+    fs.symlinkSync('../issuance-log', link)
     const file = new AppendFile(link)
     file.append(Buffer.from('one\n'))
     fs.lchownSync(link, 65534, 0)

@@ -101,8 +101,8 @@ rules:
 function contenders(kubectl: string, policy: string, folder: string): readonly Contender[] {
   const certificate = [kubectl, 'certificate', 'approve']
   const { ca, caKey } = requestFolder(join(folder, 'ca'), 0, systemClock())
-  const issuanceLog = join(folder, 'ledger.jsonl')
-  const pair = ['--ca', ca, '--ca-key', caKey, '--ledger', issuanceLog]
+  const issuanceLog = join(folder, 'issuance-log.jsonl')
+  const pair = ['--ca', ca, '--ca-key', caKey, '--issuance-log', issuanceLog]
   const program = [process.execPath, 'bin/run.js']
   const fetch = (config: string, into: string): string[] => [
     ...[...program, 'csr', 'fetch', '--kubeconfig', config, '-o', 'json'],

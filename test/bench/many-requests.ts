@@ -107,7 +107,7 @@ export async function manyRequests(options: ManyRequestsOptions): Promise<ManyRe
     await demand('approved', (object) => hasCondition(object, 'Approved'))
 
     const { ca, caKey } = requestFolder(join(folder, 'ca'), 0, options.now)
-    const pair = ['--ca', ca, '--ca-key', caKey, '--ledger', join(folder, 'ledger.jsonl')]
+    const pair = ['--ca', ca, '--ca-key', caKey, '--issuance-log', join(folder, 'issuance-log.jsonl')]
     await kcert('ca sign --csr-signer NAME', ofSigner(ownSigner), [
       'ca',
       'sign',

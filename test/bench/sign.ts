@@ -73,7 +73,7 @@ export function signOneProcessAFileSuite(folder: string): Suite {
 function kcertSign(name: string, { ca, caKey }: RequestFolder, requests: string): Contender {
   const at = dirname(ca)
   const issuanceLog = join(at, 'kcert.jsonl')
-  const flags = `--ca ${ca} --ca-key ${caKey} --profile server --ledger ${issuanceLog} --out ${join(at, 'kcert.crt')} --force`
+  const flags = `--ca ${ca} --ca-key ${caKey} --profile server --issuance-log ${issuanceLog} --out ${join(at, 'kcert.crt')} --force`
   return {
     name,
     command: [

@@ -121,7 +121,7 @@ function readJournals(input: Uint8Array): undefined {
   takenByOne([
     () => useJournal(text(input)),
     () => useJournal(chained(text(input))),
-    () => new IssuanceLog({ name: 'ledger', read: () => input, append: () => {}, cut: () => {} }),
+    () => new IssuanceLog({ name: 'issuance-log', read: () => input, append: () => {}, cut: () => {} }),
   ])
 }
 

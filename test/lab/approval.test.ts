@@ -129,7 +129,7 @@ describeOnCluster('approval', () => {
     const { stdout } = await cluster.kubectl(['get', 'csr', 'my-svc', '-o', 'jsonpath={.status.certificate}'])
     writeFileSync(join(folder, 'svc.crt'), Buffer.from(stdout, 'base64'))
     execFileSync('openssl', ['verify', '-x509_strict', '-CAfile', 'ca.pem', 'svc.crt'], { cwd: folder })
-    expect(readFileSync(join(folder, 'ca.ledger.jsonl'), 'utf8').trim().split('\n')).toHaveLength(2)
+    expect(readFileSync(join(folder, 'ca.issuance-log.jsonl'), 'utf8').trim().split('\n')).toHaveLength(2)
   })
 
   test('the CronJob of the guide approves only the serving certificate of a new node', async () => {

@@ -145,7 +145,7 @@ describeOnCluster('API faults', () => {
     },
     'ca sign --csr': {
       prepare: (name) => put(name, own, true),
-      args: (name) => ['ca', 'sign', '--csr', name, ...pair(), '--ledger', at(`${name}.jsonl`)],
+      args: (name) => ['ca', 'sign', '--csr', name, ...pair(), '--issuance-log', at(`${name}.jsonl`)],
       async expectDone(name) {
         const { status } = await stored(name)
         writeFileSync(at(`${name}.crt`), Buffer.from(status?.certificate ?? '', 'base64'))

@@ -55,7 +55,7 @@ export function certificateIn(at: string, name: string): Certificate {
 }
 
 /** Returns the entries of an issuance log. */
-export function issuanceLogIn(at: string, name = 'ca.ledger.jsonl'): Record<string, string>[] {
+export function issuanceLogIn(at: string, name = 'ca.issuance-log.jsonl'): Record<string, string>[] {
   const lines = readFileSync(join(at, name), 'utf8').trim().split('\n')
   return lines.map((line) => JSON.parse(line) as Record<string, string>)
 }

@@ -66,7 +66,7 @@ test('signs every request with its own CA, and adds the certificates to the kube
   done('verify', 'cp1/kubelet.conf')
   // Each CA has its own issuance log with its serial numbers.
   const log = (ca: string) =>
-    readFileSync(join(at, `cas/${ca}.ledger.jsonl`), 'utf8')
+    readFileSync(join(at, `cas/${ca}.issuance-log.jsonl`), 'utf8')
       .trim()
       .split('\n')
   expect([log('ca').length, log('front-proxy-ca').length, log('etcd/ca').length]).toEqual([8, 2, 5])
@@ -76,17 +76,16 @@ test('signs nothing if one request does not fit its file name', () => {
   mkdirSync(join(at, 'mixed'))
   copyFileSync(join(at, 'cp1/pki/apiserver.csr'), join(at, 'mixed/apiserver.csr'))
   copyFileSync(join(at, 'cp1/admin.conf.csr'), join(at, 'mixed/scheduler.conf.csr'))
-  const before = readFileSync(join(at, 'cas/ca.ledger.jsonl'), 'utf8')
+  const before = readFileSync(join(at, 'cas/ca.issuance-log.jsonl'), 'utf8')
   const { exit, stderr } = run('ca', 'sign', '--kubeadm', '--ca-dir', 'cas', '--out-dir', 'none', 'mixed')
   expect([exit, stderr]).toEqual([
     3,
     expect.stringContaining("mixed/scheduler.conf.csr is not a request for kubeadm's scheduler.conf"),
   ])
   expect(stderr).toContain('"kubernetes-admin", not "system:kube-scheduler"')
-  expect([existsSync(join(at, 'none')), readFileSync(join(at, 'cas/ca.ledger.jsonl'), 'utf8')]).toEqual([
-    false,
-    before,
-  ])
+  expect([existsSync(join(at, 'none')), readFileSync(join(at, 'cas/ca.issuance-log.jsonl'), 'utf8')]).toEqual(
+    [false, before],
+  )
 })
 
 test('needs only the CAs of the given requests, and keeps existing certificates without --force', () => {

@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { readCertificates } from '../../src/x509/certificate.ts'
@@ -224,7 +224,7 @@ test('accepts another path for the issuance log, and signs nothing without one',
       '--ledger',
       issuanceLog,
     ])
-  for (const nowhere of ['/proc/nowhere/ledger', 'ca.pem/ledger']) {
+  for (const nowhere of ['/proc/nowhere/issuance-log', 'ca.pem/issuance-log']) {
     expect(sign(nowhere)).toMatchObject({ stdout: '', exit: 4 })
     expect(existsSync(join(at, 'a.crt'))).toBe(false)
   }
@@ -233,12 +233,31 @@ test('accepts another path for the issuance log, and signs nothing without one',
     stdout: '',
     exit: 5,
     stderr: expect.stringMatching(
-      /^KCERT_LEDGER_DAMAGED: line 1 of the issuance log damaged is not an entry\nwhy: .*\nnext: .*\n$/,
+      /^KCERT_ISSUANCE_LOG_DAMAGED: line 1 of the issuance log damaged is not an entry\nwhy: .*\nnext: .*\n$/,
     ),
   })
   expect(existsSync(join(at, 'a.crt'))).toBe(false)
   expect(sign('mine.jsonl').exit).toBe(0)
   expect(issuanceLogIn(at, 'mine.jsonl')).toHaveLength(1)
+})
+
+test('continues an issuance log with the former name, and refuses to sign if there are two logs', () => {
+  const at = folderWithCa()
+  opensslRequest(at, 'a')
+  renameSync(join(at, 'ca.issuance-log.jsonl'), join(at, 'ca.ledger.jsonl'))
+  const sign = () =>
+    inFolder(at)(['ca', 'sign', 'a.csr', ...ca, '--profile', 'client', '--out', 'a.crt', '--force'])
+  expect(sign()).toMatchObject({ exit: 0, stdout: expect.stringContaining('ca.ledger.jsonl') })
+  expect(existsSync(join(at, 'ca.issuance-log.jsonl'))).toBe(false)
+  expect(issuanceLogIn(at, 'ca.ledger.jsonl')).toHaveLength(2)
+
+  writeFileSync(join(at, 'ca.issuance-log.jsonl'), '')
+  const { exit, stderr } = sign()
+  const merge = 'cat ca.ledger.jsonl >> ca.issuance-log.jsonl && mv ca.ledger.jsonl ca.ledger.jsonl.merged'
+  expect([exit, stderr]).toEqual([2, expect.stringContaining(`next: ${merge}\n`)])
+  spawnSync('sh', ['-c', merge], { cwd: at })
+  expect(sign().exit).toBe(0)
+  expect(issuanceLogIn(at)).toHaveLength(3)
 })
 
 test('signs nothing if one request is invalid', () => {

@@ -35,7 +35,7 @@ test("creates the CA of the documentation's cfssl request, from standard input",
     ['keyCertSign', 'cRLSign'],
   ])
   expect((ca.notAfter.getTime() - ca.notBefore.getTime()) / 3_600_000).toBe(43_800)
-  expect([modeOf(at, 'ca.pem'), modeOf(at, 'ca-key.pem'), modeOf(at, 'ca.ledger.jsonl')]).toEqual([
+  expect([modeOf(at, 'ca.pem'), modeOf(at, 'ca-key.pem'), modeOf(at, 'ca.issuance-log.jsonl')]).toEqual([
     0o644, 0o600, 0o600,
   ])
   expect(opensslAccepts(at, 'ca.pem', 'ca.pem')).toBe(true)

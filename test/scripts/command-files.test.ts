@@ -19,11 +19,11 @@ test.each([
   [[...sign, '--out', 'link/a.csr'], '--out link/a.csr is also the input REQUEST a.csr'],
   [[...sign, '--out', 'hard.pem'], '--out hard.pem is also the input --ca ca.pem'],
   [
-    [...sign, '--out', 'ca.ledger.jsonl'],
-    '--out ca.ledger.jsonl and --issuance-log ca.ledger.jsonl are the same',
+    [...sign, '--out', 'ca.issuance-log.jsonl'],
+    '--out ca.issuance-log.jsonl and --issuance-log ca.issuance-log.jsonl are the same',
   ],
   [
-    [...sign, '--out', 'x', '--ledger', 'ca-key.pem'],
+    [...sign, '--out', 'x', '--issuance-log', 'ca-key.pem'],
     '--issuance-log ca-key.pem is also the input --ca-key ca-key.pem',
   ],
   [[...sign, '--out', 'a.key'], 'a.key contains a private key and is not replaced'],
@@ -32,8 +32,8 @@ test.each([
     '--out ca-key.pem is also the input --ca-key',
   ],
   [
-    ['ca', 'renew', ...signingCa, '--force', '--out', 'ca.ledger.jsonl'],
-    '--out ca.ledger.jsonl and --issuance-log ca.ledger.jsonl are the same file',
+    ['ca', 'renew', ...signingCa, '--force', '--out', 'ca.issuance-log.jsonl'],
+    '--out ca.issuance-log.jsonl and --issuance-log ca.issuance-log.jsonl are the same file',
   ],
   [
     ['ca', 'renew', '--ca', 'both.pem', '--ca-key', 'both.pem'],

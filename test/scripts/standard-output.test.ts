@@ -38,11 +38,11 @@ test.skipIf(!hasFull).each([
   [['key', 'generate', '--out', 'new.pem'], '; completed changes stay: new.pem is written'],
   [
     ['ca', 'init', '--cn', 'x', '--out', 'new.pem', '--key-out', 'new.key'],
-    '; completed changes stay: new.ledger.jsonl has a new line, new.key is written, new.pem is written',
+    '; completed changes stay: new.issuance-log.jsonl has a new line, new.key is written, new.pem is written',
   ],
   [
     ['ca', 'sign', 'a.csr', ...signingCa, '--profile', 'server', '--out', '-'],
-    '; completed changes stay: ca.ledger.jsonl has a new line',
+    '; completed changes stay: ca.issuance-log.jsonl has a new line',
   ],
   [
     ['csr', 'create', '--user', 'ann', '--key-out', 'ann.key'],

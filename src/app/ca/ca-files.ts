@@ -1,3 +1,4 @@
+import { lstatSync } from 'node:fs'
 import { type CertificateAuthority, openCa } from '../../ca/certificate-authority.ts'
 import { IssuanceLog } from '../../ca/issuance-log.ts'
 import type { FlagsOf } from '../../cli/base-command.ts'
@@ -6,6 +7,8 @@ import type { Context } from '../../cli/context.ts'
 import * as Flag from '../../cli/flags.ts'
 import { inFile, readInput } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
+import { orUndefined } from '../../errors/caught.ts'
+import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { AppendFile } from '../../system/append-file.ts'
 import { finishKeyPair, isKeyPairPending } from '../../system/key-pair-files.ts'
@@ -67,13 +70,29 @@ export function issuanceLogPath({
   if (ca !== '-') return defaultIssuanceLogPath(ca)
   throw new KcertError('KCERT_USAGE', '--issuance-log is required with --ca -', {
     why: 'by default the issuance log is next to the certificate; always use the same file for one CA',
-    next: '--issuance-log ca.ledger.jsonl',
+    next: '--issuance-log ca.issuance-log.jsonl',
   })
 }
 
-/** Returns the default path of the issuance log: "ca.ledger.jsonl" for "ca.pem" or "ca.crt". */
+/**
+ * Returns the default path of the issuance log: "ca.issuance-log.jsonl" for "ca.pem" or "ca.crt". If only the log with the name that
+ * kcert used before exists, returns its path, because serial numbers in it must not be used again. Throws KCERT_USAGE if both exist.
+ */
 export function defaultIssuanceLogPath(ca: string): string {
-  return `${ca.replace(/\.(?:pem|crt|cer|cert)$/i, '')}.ledger.jsonl`
+  const name = ca.replace(/\.(?:pem|crt|cer|cert)$/i, '')
+  const path = `${name}.issuance-log.jsonl`
+  const formerPath = `${name}.ledger.jsonl`
+  if (!exists(formerPath)) return path
+  if (!exists(path)) return formerPath
+  throw new KcertError('KCERT_USAGE', `the CA has two issuance logs: ${formerPath} and ${path}`, {
+    why: 'the serial numbers of both must not be used again',
+    next: commandLine`cat ${formerPath} >> ${path} && mv ${formerPath} ${formerPath}.merged`,
+  })
+}
+
+// A link whose target is missing counts: the log may be on a disk that is not mounted.
+function exists(path: string): boolean {
+  return orUndefined(() => lstatSync(path, { throwIfNoEntry: false })) !== undefined
 }
 
 /** Returns the result of `act` on the issuance log, while no other kcert process draws serial numbers from it. */

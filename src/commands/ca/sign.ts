@@ -32,8 +32,8 @@ signed only if --allow-subject-attributes or the profile (subjectAttributes: [OU
 --usage and --duration, or from a profile. All other requested extensions are left out. Certificates are valid from 5 minutes ago,
 and never outlive their CA. Either all requests are signed or none.
 
-Every serial number is recorded in the CA's issuance log before the certificate is written. The log of ca.pem is ca.ledger.jsonl,
-with one line of JSON for each certificate. No serial number is used twice.
+Every serial number is recorded in the CA's issuance log before the certificate is written. The log of ca.pem is
+ca.issuance-log.jsonl, with one line of JSON for each certificate. No serial number is used twice.
 
 With --csr, --csr-signer or --csr-selector, the requests are CertificateSigningRequests of a cluster. kcert signs those that are
 approved and neither failed nor issued, with their spec.usages and spec.expirationSeconds, and uploads the certificates. A profile

@@ -16,9 +16,9 @@ import (
 )
 
 // sign is the peer of `kcert ca sign`: every request of a PEM file is parsed, its signature checked, and a certificate made
-// of it as kube-controller-manager does; all serial numbers are in the ledger, on the disk, before the certificates are
+// of it as kube-controller-manager does; all serial numbers are in the issuance log, on the disk, before the certificates are
 // written.
-func sign(caFile, keyFile, requestFile, ledgerFile, outFile string) error {
+func sign(caFile, keyFile, requestFile, logFile, outFile string) error {
 	ca, key, err := authority(caFile, keyFile)
 	if err != nil {
 		return err
@@ -27,8 +27,8 @@ func sign(caFile, keyFile, requestFile, ledgerFile, outFile string) error {
 	if err != nil {
 		return err
 	}
-	var ledger, out bytes.Buffer
-	entries := json.NewEncoder(&ledger)
+	var log, out bytes.Buffer
+	entries := json.NewEncoder(&log)
 	limit := new(big.Int).Lsh(big.NewInt(1), 128)
 	taken := map[string]bool{}
 	now := time.Now()
@@ -84,7 +84,7 @@ func sign(caFile, keyFile, requestFile, ledgerFile, outFile string) error {
 			return err
 		}
 	}
-	if err := writeDurably(ledgerFile, ledger.Bytes()); err != nil {
+	if err := writeDurably(logFile, log.Bytes()); err != nil {
 		return err
 	}
 	return writeDurably(outFile, out.Bytes())
