@@ -180,7 +180,7 @@ test('also waives a waived pod by its address, and no other pod', async () => {
       .waived
   expect(waivedBy(pod!.id)).toEqual(['10.244.1.7'])
   expect(waivedBy(pod!.id, '10.0.0.66')).toEqual(['10.0.0.66', '10.244.1.7'])
-  expect(waivedBy('nobody/else')).toEqual([])
+  expect(waivedBy('another/owner')).toEqual([])
 })
 
 test('names clients in pods, and suggests a command that restarts their workloads, for any name', async () => {

@@ -82,7 +82,7 @@ test.for([
 test('refuses an intermediate CA as the new CA before any change', async () => {
   const scene = new Scene(small)
   const { cluster } = scene
-  const own = { ...cluster.makeCa('of-the-house', true), issuer: 'CN=root of the house' }
+  const own = { ...cluster.makeCa('of-the-house', true), issuer: 'CN=company root' }
   scene.settings = { ...scene.settings, given: { cluster: cluster.know(own) } }
   await expect(scene.run(1)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',

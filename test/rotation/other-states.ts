@@ -489,7 +489,7 @@ function pods(state: State): Made {
     id: `default/web-${index}`,
     volume: stale,
   }))
-  return [['thirty pods that do not know the new CA', given(state, { pods: many })]]
+  return [['thirty pods that do not have the new CA', given(state, { pods: many })]]
 }
 
 function kubeconfigs(state: State): Made {

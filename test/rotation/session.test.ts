@@ -328,7 +328,7 @@ test('runs the hooks of the operator before and after each phase with actions, a
   ])
 })
 
-test('a failed hook stops the phase before any change, and started hooks are ended', async () => {
+test('a failed hook stops the phase before any change, and the after-phase hooks still run', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run([1]), yes)
@@ -336,14 +336,14 @@ test('a failed hook stops the phase before any change, and started hooks are end
   const runHook = hookRunner({ PATH: process.env.PATH }, (text) => notes.push(text))
   const hooks: Hook[] = [
     { when: 'before-node', argv: ['sh', '-c', 'echo "$KCERT_WHEN $KCERT_PHASE $KCERT_NODE"; exit 7'] },
-    { when: 'after-phase', argv: ['echo', 'ended'] },
+    { when: 'after-phase', argv: ['echo', 'finished'] },
   ]
   const { code, why } = await stop(
     operator.command((session) => session.run([2]), { ...yes, options: { hooks, runHook } }),
   )
   expect([code, why]).toEqual(['KCERT_ROTATION_HOOK', 'it exited with status 7'])
   expect(notes.join('\n')).toContain('    before-node 2 cp2')
-  expect(notes.at(-1)).toBe('    ended')
+  expect(notes.at(-1)).toBe('    finished')
   expect(scene.files()).toEqual(files)
 })
 

@@ -30,7 +30,7 @@ const variants: readonly Variant[] = [
     settings: { acceptsOutage: true },
     restartsApiServers: true,
   },
-  { name: 'nobody is known to read ca.crt again', settings: { trustsReloadingClients: false } },
+  { name: 'no client is known to reread ca.crt', settings: { trustsReloadingClients: false } },
   { name: 'one node at a time', settings: { atOnce: 1 } },
   { name: 'units instead of static pods', shape: { isPlain: true } },
   {

@@ -244,7 +244,7 @@ test.each([
   [{ refusing: ['go'] }, ' (as Go builds paths)'],
   [{ refusing: ['openssl'] }, ' (as OpenSSL builds paths)'],
   [{ refusing: ['go', 'openssl'] }, ''],
-] as const)('a refusal says who refuses: %j', (more, pathBuilder) => {
+] as const)('a refusal names the side that rejects: %j', (more, pathBuilder) => {
   expect(refusalOf({ ...edge, ...more }).what).toBe(
     `the plan of phase 9 breaks a connection: b would refuse a${pathBuilder}`,
   )
@@ -285,7 +285,7 @@ test.each<[BrokenEdge['kind'], string, string]>([
     'kubelets, controller-managers and schedulers must trust both CAs first',
     'kcert rotate-ca --through 6',
   ],
-])('a refusal says what must come before a connection of kind %s', (kind, why, next) => {
+])('a refusal names what must come before a connection of kind %s', (kind, why, next) => {
   const refusal = refusalOf({ ...edge, kind })
   expect(refusal.why.endsWith(`; nothing was changed; ${why}`)).toBe(true)
   expect(refusal.next).toBe(next)
