@@ -41,7 +41,7 @@ A server that requests none counts as ok, because nothing was presented.
 
 No component verifies the controller manager, the scheduler, or kubelets without --kubelet-certificate-authority. For these, failed
 trust checks are shown but do not affect the exit code. Pods behind Services are often unreachable from outside the cluster. Their
-endpoint is then NOT REACHED, and with -i kcert connects from a control plane.`
+endpoint is then NOT REACHED. With -i, kcert connects to them from a control-plane node.`
 
   static override exitCodes = WatchingCommand.exitsOf({
     ...Flag.clusterExits,
@@ -56,7 +56,7 @@ endpoint is then NOT REACHED, and with -i kcert connects from a control plane.`
     'Probe one server, with the CA and the name that clients use':
       'kcert probe 192.0.2.10:6443 --ca /etc/kubernetes/pki/ca.crt --name kubernetes.default.svc',
     'Probe every API server and kubelet of the cluster': 'kcert probe --api-servers --nodes',
-    'Find components that still serve their old certificate after a renewal': `kcert probe -i kcert.yaml -o json | jq -r '.endpoints[] | select(.given.state == "renewed-not-served") | .name'`,
+    'Find components that still serve their old certificate after a renewal': `kcert probe -i kcert.yaml -o json | jq -r '.endpoints[] | select(.issued.state == "renewed-not-served") | .name'`,
     'Check whether etcd accepts a client certificate with TLS 1.2':
       'kcert probe 192.0.2.10:2379 --ca etcd-ca.crt --client-certificate client.crt --client-key client.key --tls 1.2',
     'Watch the kubelets while their serving certificates are approved':

@@ -20,7 +20,7 @@ that certificate even when it is not due. kcert reads and writes the files on th
 use the API server.
 
 A new certificate is signed by the CA that signed the old one. Subject, SANs, usages, key type and validity stay the same. The key is
-new, unless --keep-keys is given. The kubelet's client certificate is renewed too, in /var/lib/kubelet/pki as the kubelet itself does it.
+new, unless --keep-keys is given. The kubelet's client certificate is renewed too, in /var/lib/kubelet/pki as the kubelet itself does.
 
 Before a file changes, it is copied to /var/lib/kcert/backups on its node. kcert replaces a file only if it did not change since it was
 read. Then it restarts what uses the new certificates, one node after the other: kubelet, etcd, API server, controller manager,
@@ -37,7 +37,7 @@ Names: ${renewableNames.join(', ')}.`
   static override exitCodes = KcertCommand.exitsOf({
     done: 'nothing is due, or everything due is renewed and in use (with --root: renewed)',
     usage: 'wrong usage, no such certificate, or an unreadable inventory',
-    no: 'certificates are due (list), or: declined, signed by another CA, or not yet in use',
+    no: 'certificates are due (list); or you declined, another CA signed a certificate, or one is not yet in use',
     unreachable: 'a node could not be reached',
     refused: 'a CA has expired, a file changed meanwhile, or there is no terminal to confirm on',
   })

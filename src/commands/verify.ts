@@ -26,7 +26,7 @@ Kubernetes does not check it. kcert connects to a server only if LEAF is HOST:PO
 The leaf is the first certificate of its file. The certificates after it are intermediates, as a server sends them. Each input may
 be PEM, DER, PKCS#7, a Secret or ConfigMap, or a kubeconfig. A kubeconfig as roots provides the certificate-authority of its
 cluster. A kubeconfig as leaf provides its client certificate, which must match the key of the same user. Without --roots, it is
-verified with the CA of the same file. Go reads roots and intermediates only as PEM. If a file of them is DER or PKCS#7, or begins
+verified with the CA of the same file. Go reads roots and intermediates only as PEM. If such a file is DER or PKCS#7, or begins
 with a byte order mark, kcert ignores it as Go does, and reports that.
 
 The purposes of --purpose:

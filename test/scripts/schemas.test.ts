@@ -1,4 +1,4 @@
-import { globSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { expect, test } from 'vitest'
 import { kcert } from './program.ts'
@@ -24,6 +24,21 @@ test('every schema is valid for a validator', () => {
   const schemas = globSync('docs/schemas/*.json')
   expect(schemas.length).toBeGreaterThan(0)
   for (const path of schemas) expect(() => validatorOf(basename(path, '.json')), path).not.toThrow()
+})
+
+test('jq filters in the documentation select fields of the schemas', () => {
+  const schemas = globSync('docs/schemas/*.json').map((path) => readFileSync(path, 'utf8'))
+  const fields = new Set(
+    schemas.flatMap((schema) => [...schema.matchAll(/"(\w+)": \{/g)].map(([, field]) => field)),
+  )
+  const pages = globSync(['README.md', 'docs/**/*.md']).map((path) => readFileSync(path, 'utf8'))
+  const filters = pages.flatMap((page) =>
+    [...page.matchAll(/\bjq (?:-r )?('[^']+'|\.\S+)/g)].map(([, filter = '']) => filter),
+  )
+  expect(filters.length).toBeGreaterThan(15)
+  const unknown = (filter: string) =>
+    [...filter.matchAll(/\.([A-Za-z]\w*)/g)].filter(([, field]) => !fields.has(field))
+  expect(filters.filter((filter) => unknown(filter).length > 0)).toEqual([])
 })
 
 /** The certificate in the example kubeconfig, as PEM. */

@@ -30,18 +30,20 @@ export async function discoverBy(cluster: Cluster, settings: DiscoverySettings):
   const { server, proof } = provenServer(info, settings)
   const { skipsTlsVerify } = cluster.connection()
   if (skipsTlsVerify && settings.pins.length === 0)
-    throw unproven('the kubeconfig verifies no server, and no pin is given', 'any server could have answered')
+    throw unproven(
+      'the kubeconfig has insecure-skip-tls-verify, and --pin is not given',
+      'any server could have answered',
+    )
   return {
     info,
     server,
-    proof: skipsTlsVerify ? proof : [...proof, 'read from a server that the kubeconfig verifies'],
+    proof: skipsTlsVerify ? proof : [...proof, 'read from a server that the CA of your kubeconfig verifies'],
   }
 }
 
 /**
  * Returns the same from only an address, a token and a pin, as kubeadm join does. It reads cluster-info from an unverified
- * server,
- * verifies signature and pin, and reads it again from a server that these CAs verify. Both must be byte-identical.
+ * server, verifies signature and pin, and reads it again from a server that these CAs verify. Both must be byte-identical.
  */
 export async function discoverAt(
   place: string,

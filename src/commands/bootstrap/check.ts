@@ -15,15 +15,15 @@ export default class BootstrapCheck extends WatchingCommand {
 
 The steps are:
 
-  1-4     on the node: the kubelet starts, finds no usable kubeconfig, but a bootstrap kubeconfig with a server and a token
+  1-4     on the node: the kubelet starts without a usable kubeconfig, and finds a bootstrap kubeconfig with a server and a token
   5-7     the token authenticates, RBAC allows the request, the CertificateSigningRequest exists
   8-10    it is approved, signed, and the certificate is in its status
   11-13   the kubelet fetches it, writes its kubeconfig, and registers: Node, Lease, CSINode
   14-15   later the kubelet requests a renewal, which is approved and signed
 
-Evidence of a later step proves the steps before it. Steps 1 to 4 are visible on the node only, so they are unknown until step 5. Each
-incomplete step has a next command. A cluster deletes issued and denied requests after an hour, pending ones after a day. Before
-Kubernetes 1.34 it keeps requests that are approved and never signed.`
+Evidence of a later step proves the steps before it. Steps 1 to 4 are visible on the node only, so they are unknown until step 7 is complete. Each
+incomplete step has a next command. Kubernetes deletes issued and denied requests after an hour, and pending ones after a day.
+Kubernetes 1.34 and older keep requests that are approved and never signed.`
 
   static override exitCodes = WatchingCommand.exitsOf({
     ...Flag.clusterExits,
@@ -34,7 +34,7 @@ Kubernetes 1.34 it keeps requests that are approved and never signed.`
 
   static override examples = WatchingCommand.examplesOf({
     'Find out why a node does not join': 'kcert bootstrap check node-7',
-    'Include the token that the node was given': 'kcert bootstrap check node-7 --token-id abcdef',
+    'Include the token that you gave to the node': 'kcert bootstrap check node-7 --token-id abcdef',
     'Watch until the node is Ready': 'kcert bootstrap check node-7 --watch',
     'Print the step at which it stopped, for a script':
       "kcert bootstrap check node-7 -o json | jq -r '.stoppedAt'",
@@ -43,7 +43,7 @@ Kubernetes 1.34 it keeps requests that are approved and never signed.`
   static override args = { node: Flag.operand('name of the Node') }
 
   static override flags = {
-    'token-id': Flag.value('ID', 'ID of the token that the node was given: its first six characters'),
+    'token-id': Flag.value('ID', 'ID (first six characters) of the token that you gave to the node'),
     ...watchFlags('check'),
     ...Flag.clusterFlags,
     output: Flag.reportFormat(),

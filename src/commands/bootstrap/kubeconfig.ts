@@ -23,7 +23,7 @@ export default class BootstrapKubeconfig extends KcertCommand {
   static override description =
     `Server and CAs come from the cluster-info ConfigMap. kcert uses it only if it is signed with the token. With --pin or --ca it must also
 contain that CA. With a kubeconfig, cluster-info is read over its connection. On a new node without a kubeconfig, use --server with --pin
-or --ca: cluster-info is then read without credentials, as kubeadm join does it.
+or --ca: cluster-info is then read without credentials, as kubeadm join does.
 
 The file contains the token, has mode 0600, and serves as the kubelet's --bootstrap-kubeconfig (kubeadm:
 /etc/kubernetes/bootstrap-kubelet.conf). It works until the token expires.`
@@ -32,7 +32,7 @@ The file contains the token, has mode 0600, and serves as the kubelet's --bootst
     ...Flag.clusterExits,
     done: 'the kubeconfig was written',
     usage: 'wrong usage, a malformed token or hash, an unreadable file, or no kubeconfig',
-    no: 'cluster-info does not exist, or is not proven to be from this cluster',
+    no: 'cluster-info does not exist, or could not be verified',
     unreachable: 'the API server could not be reached, or the file could not be written',
     refused: 'the file already exists',
   })

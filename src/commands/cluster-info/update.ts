@@ -17,9 +17,9 @@ export default class ClusterInfoUpdate extends KcertCommand {
 all files become one bundle, in the given order. Duplicates and expired CAs are dropped. The bundle must verify the certificates that the
 API servers serve now, or nothing is written. During a CA rotation, give the old and the new CA: nodes can then join with the hash of either.
 
-A signature covers the exact text. kcert therefore writes text and signatures together, computed as kube-controller-manager does it, and
-waits until every signature is valid. If cluster-info changed since it was read, nothing is written. The old object is first saved to a
-file, for kubectl apply.`
+A signature covers the exact text. kcert therefore computes the signatures as kube-controller-manager does, writes text and signatures
+together, and waits until every signature is valid. If cluster-info changed since it was read, nothing is written. The old object is first
+saved to a file. To restore it, use kubectl replace -f.`
 
   static override exitCodes = KcertCommand.exitsOf({
     ...Flag.clusterExits,

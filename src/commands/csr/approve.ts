@@ -6,7 +6,7 @@ export default class CsrApprove extends DecisionCommand {
 
   static override description =
     `Without --policy, you decide: kcert prints what it cannot verify and approves. It refuses dangerous requests unless you add --force.
-Dangerous are system:masters, another node's identity, names of the API server, and wildcards.
+Dangerous requests are for system:masters, another node's identity, names of the API server, or wildcards.
 
 With --policy, kcert approves what the policy approves and skips the rest.
 

@@ -9,8 +9,8 @@ export default class CsrDescribe extends KcertCommand {
   static override summary = 'Show CertificateSigningRequests in detail, with the issued certificates.'
 
   static override description =
-    `Shows the request, who created it, which program decided, with reason and message, and when kube-controller-manager will delete the object.
-Shows the issued certificate as kcert inspect does.`
+    `Shows the request, who created it, and which program approved or denied it, with reason and message. It also shows when
+kube-controller-manager will delete the object, and the issued certificate as kcert inspect does.`
 
   static override exitCodes = KcertCommand.exitsOf({
     ...Flag.clusterExits,

@@ -46,7 +46,7 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
     ...Flag.clusterExits,
     done: 'the certificates are fetched and match their requests',
     usage: 'wrong usage, a file that cannot be read, or no kubeconfig',
-    no: 'it is not issued, denied or failed, or does not match its request',
+    no: 'a certificate is not issued, its request was denied or failed, or it does not match its request',
     unreachable: '--wait timed out, the API server could not be reached, or a file could not be written',
     refused: 'a file exists already, or a private key would be printed',
   })
@@ -108,7 +108,7 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
       ),
       configmap: Flag.value(
         'NAME[.NAMESPACE]',
-        'with -o manifest: create a ConfigMap with the CA certificate as ca.crt, from --ca or, if it signed, from the kubeconfig',
+        'with -o manifest: create a ConfigMap with the CA certificate as ca.crt: that of --ca, or of the kubeconfig if that CA signed the certificate',
       ),
       'print-key': Flag.boolean(
         'allow printing the Secret, which contains the private key, to standard output',

@@ -14,7 +14,7 @@ export default class CsrSubmit extends KcertCommand {
   static override description =
     `Takes CSRs in PEM or DER, or CertificateSigningRequests in YAML or JSON. For PEM and DER, flags give the fields of the object. Before it
 sends anything, kcert applies the rules of the API server and of the signer, like kcert csr check. It does not send what would be refused or
-would fail. With --force it sends it anyway.
+would fail. With --force, kcert sends it anyway.
 
 You can run the command again at any time. If an object of the same name has the same request, signer and usages, kcert reports that it exists
 already. If it differs, kcert reports a conflict and the differences. If the answer to a write is lost, kcert looks the object up and never

@@ -14,8 +14,8 @@ export default class KubeletForecast extends KcertCommand {
   static override description =
     `A kubelet requests its next certificate at a random point between 70 and 90 % of the current certificate's validity. It chooses that
 point again at each start. For every node, the forecast shows on one timeline the earliest and latest renewal of the client and the
-serving certificate. It also shows rotateCertificates and serverTLSBootstrap, how long kube-controller-manager signs for, and pending
-requests.
+serving certificate. It also shows rotateCertificates and serverTLSBootstrap, the validity that kube-controller-manager gives to certificates,
+and pending requests.
 
 There are three sources:
 

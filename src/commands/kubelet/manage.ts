@@ -23,7 +23,7 @@ between 70 and 90 % of its validity has passed. After a failure it tries again a
 for a request to be signed.
 
 Certificate and key are in one file with mode 0600, DIR/NAME-2026-11-21-22-00-00.pem. The link DIR/NAME-current.pem points to the
-current one. This is the kubelet's own layout, so a kubelet can read what kcert wrote, and kcert what a kubelet wrote. The link changes
+current one. This is the kubelet's own layout, so a kubelet and kcert can read each other's files. The link changes
 atomically: a reader always finds a complete pair. Old pairs are kept.
 
 Without --dns and --ip, a kubelet's serving certificate has the addresses of its Node, and is renewed when they change. With --template,
@@ -107,7 +107,7 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
       { exclusive: ['metrics-file'] },
     ),
     'metrics-file': Flag.value('FILE', "file to write metrics to, for node_exporter's textfile collector"),
-    once: Flag.boolean('exit once the certificate is not due for renewal, or after a failure'),
+    once: Flag.boolean('exit when the certificate is not due for renewal, or after a failure'),
     'force-renewal': Flag.boolean('renew at the start even if it is not due'),
     'dry-run': Flag.boolean('show the request and its time; create and write nothing'),
     ...Flag.clusterFlagsBesideUser,

@@ -29,7 +29,7 @@ export default class TokenList extends KcertCommand {
 
   static override flags = {
     ...Flag.clusterFlags,
-    ...Flag.listFlags(['name'], 'name: only the ids'),
+    ...Flag.listFlags(['name'], 'name: only the IDs'),
   }
 
   protected override async perform() {

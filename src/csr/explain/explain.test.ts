@@ -260,14 +260,14 @@ const rows: readonly Row[] = [
     verdict: 'stuck',
     object: user(),
     cluster: { approvers: [] },
-    says: /a person must decide; no program may approve/,
+    says: /a person must decide; RBAC allows no program to approve/,
     command: 'kcert csr approve ann',
   },
   {
     id: 'no-approver-for-signer',
     verdict: 'stuck',
     object: service(),
-    says: /Kubernetes approves nothing for "example.com\/serving"/,
+    says: /Kubernetes has no approver for "example.com\/serving"/,
     command: 'kcert csr approve my-svc.my-namespace',
   },
   {

@@ -127,7 +127,7 @@ export const pendingCauses: readonly CauseRow[] = [
     id: 'no-approver-for-signer',
     holds: pending(({ signedBy }) => signedBy === 'other-signer'),
     detail: ({ object, approvers }) =>
-      `Kubernetes approves nothing for ${quoted(object.signerName)}: its own approver or a person must${helpers(approvers)}`,
+      `Kubernetes has no approver for ${quoted(object.signerName)}: a person or the signer's own approver must decide${helpers(approvers)}`,
     fix: 'check what it requests, then approve or deny it',
     commands: decideByHand,
   },
@@ -169,7 +169,7 @@ const mostHolders = 5
 
 function helpers(holders: readonly Holder[] | undefined): string {
   if (holders === undefined) return ''
-  if (holders.length === 0) return '; no program may approve for this signer'
+  if (holders.length === 0) return '; RBAC allows no program to approve for this signer'
   const names = holders.slice(0, mostHolders).map(({ kind, name }) => `${kind} ${name}`)
   const more = holders.length > mostHolders ? `, and ${holders.length - mostHolders} more` : ''
   return `; these programs may approve, and may have skipped it or be down: ${names.join(', ')}${more}`
