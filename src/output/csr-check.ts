@@ -89,11 +89,15 @@ function noteLines({ advice }: CheckReport, view: View): string[] {
   ]
 }
 
+const outcomes = { met: 'met:', unknown: 'unknown whether', unmet: 'unmet; required:' } as const
+
 function decisionLines({ decision, reason, duties }: CheckReport, view: View): string[] {
   const { paint } = view
   const stroke = { met: paint.status.ok, unknown: paint.status.warning, unmet: paint.status.critical }
   return fieldLines(view, [
-    ...duties.map(({ name, text, outcome }): Field => [name, `${outcome}: ${text}`, stroke[outcome]]),
+    ...duties.map(
+      ({ name, text, outcome }): Field => [name, `${outcomes[outcome]} ${text}`, stroke[outcome]],
+    ),
     ['decision', `${decision}: ${reason}`, paint.status[decisions[decision][1]]],
   ])
 }

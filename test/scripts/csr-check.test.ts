@@ -76,9 +76,11 @@ describe('kcert csr check', () => {
       /NO {2}signer-usages .*but "server auth" is missing, "client auth" is not allowed\n +fix: use --usage/,
     )
     expect(stdout).toMatch(
-      /^identity +unknown: the requester holds the private key and is who the request says$/m,
+      /^identity +unknown whether the requester holds the private key and is who the request says$/m,
     )
-    expect(stdout).toMatch(/^entitlement +unknown: the requester is entitled to what the request asks for$/m)
+    expect(stdout).toMatch(
+      /^entitlement +unknown whether the requester is entitled to what the request asks for$/m,
+    )
     expect({ stderr, exit }).toEqual({ stderr: '', exit: 3 })
   })
 
