@@ -10,8 +10,7 @@ import { renderRenewal } from '../output/renewal.ts'
 const { yes, 'dry-run': dryRun } = rotationConsentFlags
 
 export default class Renew extends KcertCommand {
-  static override summary =
-    "Renew kubeadm's and the kubelets' certificates, also while the API server is down."
+  static override summary = "Renew kubeadm's and kubelets' certificates, even while the API server is down."
 
   static override description =
     `Use this when certificates have expired and the API server does not start. Without --all or a NAME, it changes nothing and lists the

@@ -14,8 +14,7 @@ import { verify } from '../verification/verification.ts'
 import { type Purpose, purposes } from '../x509/chain.ts'
 
 export default class Verify extends KcertCommand {
-  static override summary =
-    'Check whether Kubernetes components accept a certificate, and if not, which certificate in its chain is the cause.'
+  static override summary = 'Check whether Kubernetes components accept a certificate, and if not, why.'
 
   static override description =
     `Verifies the chain as Go's crypto/x509 does (API servers, kubelets, etcd and kubectl use it), and shows where OpenSSL, Node.js or

@@ -36,10 +36,12 @@ test('prints the list of commands for a bare kcert, help and --help', () => {
   expect(flag.exit).toBe(0)
 })
 
-test('every command has its exit codes and at least three examples in --help', async () => {
+test('every command has a summary of at most 80 characters, exit codes and at least three examples in --help', async () => {
   const { commands } = await Config.load({ root: process.cwd() })
   expect(commands.length).toBeGreaterThan(0)
-  for (const { id, examples = [] } of commands) {
+  for (const { id, summary, examples = [] } of commands) {
+    // The first line of the help is not wrapped.
+    expect(summary?.length, id).toBeLessThanOrEqual(80)
     const { stdout, exit } = kcert([...id.split(':'), '--help'])
     expect(exit, id).toBe(0)
     expect(stdout, id).toMatch(/^EXIT CODES\n {2}0 {2}/m)

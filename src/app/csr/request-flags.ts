@@ -38,10 +38,7 @@ export const requestFlags = {
   }),
   kubeadm: Flag.value('ROW', `one of kubeadm's certificates, or all: ${kubeadmRowNames.join(', ')}`),
   key: Flag.value('FILE', 'existing private key, instead of --key-out; "-" for standard input'),
-  'key-out': Flag.value(
-    'FILE',
-    'create a private key and write it to this file, instead of --key; "-" prints it',
-  ),
+  'key-out': Flag.value('FILE', 'file for a new private key, instead of --key; "-" prints it'),
   'key-type': keyTypeFlag(', or that of --cfssl or --kubeadm-config'),
   'key-format': keyFormatFlag('--cfssl and --kubeadm'),
   'password-file': Flag.value(

@@ -10,8 +10,7 @@ import { renderPodExplanation } from '../../output/csr-pods.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 
 export default class CsrExplain extends KcertCommand {
-  static override summary =
-    'Explain why a CertificateSigningRequest is pending, unsigned or failed, and what to do.'
+  static override summary = 'Explain why a CSR is pending, unsigned, denied or failed, and what to do.'
 
   static override description =
     `Reads the object, RBAC, kube-controller-manager (its Lease, and its flags if it is a pod), and who may approve and sign for the signer.

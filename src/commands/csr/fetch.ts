@@ -26,8 +26,7 @@ import { renderYamlDocuments } from '../../output/yaml.ts'
 import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
 
 export default class CsrFetch extends KcertCommand {
-  static override summary =
-    'Fetch issued certificates and write them to files, a kubeconfig, a Secret or a ConfigMap.'
+  static override summary = 'Fetch issued certificates into files, a kubeconfig, a Secret or a ConfigMap.'
 
   static override description =
     `Before kcert writes anything, it compares the certificate with the request (key, subject, SANs), with --key and with --ca. It never accepts

@@ -20,8 +20,7 @@ import { writeKeyFile } from '../../system/output-file.ts'
 import { writeCertificates } from '../../x509/certificate.ts'
 
 export default class KubeconfigCreate extends KcertCommand {
-  static override summary =
-    'Create a kubeconfig for a client certificate, an issued CSR of the cluster, or a token.'
+  static override summary = 'Create a kubeconfig for a client certificate, an issued CSR, or a token.'
 
   static override description =
     `Server and CA come from the kubeconfig that kcert itself uses, or from --server and --certificate-authority, which need no

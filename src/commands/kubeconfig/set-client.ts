@@ -18,8 +18,7 @@ import { writeCertificates } from '../../x509/certificate.ts'
 import { writePrivateKey } from '../../x509/new-key.ts'
 
 export default class KubeconfigSetClient extends KcertCommand {
-  static override summary =
-    'Set the client certificate and key of a user in a kubeconfig, and change nothing else.'
+  static override summary = "Set a user's client certificate and key in a kubeconfig, and nothing else."
 
   static override description =
     `Sets client-certificate-data and client-key-data of the user (with --no-embed-certs: client-certificate and client-key). Comments,

@@ -4,8 +4,7 @@ import * as Flag from '../../cli/flags.ts'
 import { exitCodes } from '../../errors/codes.ts'
 
 export default class RotateCaPlan extends RotationCommand {
-  static override summary =
-    'Show the plan of a whole rotation: what is affected, what changes and what blocks it.'
+  static override summary = 'Plan a whole rotation: what is affected, what changes and what blocks it.'
 
   static override description =
     `kcert reads the cluster and its nodes and writes nothing. A trust holder is a process, kubeconfig or object with CA certificates. A

@@ -5,8 +5,7 @@ import * as Flag from '../../cli/flags.ts'
 const { waive, ca } = rotationSettingsFlags
 
 export default class RotateCaStatus extends RotationCommand {
-  static override summary =
-    'Show the state of a rotation by phase and node, with pending items and the age of each check.'
+  static override summary = 'Show the state of a rotation: phases, pending items, nodes and past checks.'
 
   static override description =
     `kcert reads the state from the cluster and its nodes. The journal adds the last run of each phase and the results of its checks, with
