@@ -35,7 +35,7 @@ const foundSchema = v.object({
         'acme',
         'other',
       ]),
-      'what was called, according to the text around the message, if its port does not show it',
+      'what kind of server was called, from the text around the message, if its port does not show it',
     ),
   ),
   apiGroup: v.optional(v.string()),
@@ -83,12 +83,12 @@ export const errorExplanationSchema = v.object({
   subject: v.optional(
     described(
       v.picklist(['certificates', 'other']),
-      'if no error was recognised: whether the text is about certificates, TLS or identity',
+      'if no error was recognized: whether the text is about certificates, TLS or identity',
     ),
   ),
   next: described(
     v.array(v.object({ command: v.string(), shows: v.string() })),
-    'what to do when no error was recognised',
+    'what to do when no error was recognized',
   ),
 })
 

@@ -34,7 +34,7 @@ const decidedSchema = v.object({
       'not-found',
       'failed',
     ]),
-    'would-…: dry run; already-decided: already approved or denied; skipped: the policy does not decide so or the object is settled; refused: dangerous, and not forced; changed: no longer the request that kcert checked; deleted: no longer exists; not-found: no such object; failed: see error',
+    'would-…: dry run; already-decided: already approved or denied; skipped: the policy does not decide this, or the object is already denied, failed or issued; refused: dangerous, and not forced; changed: no longer the request that kcert checked; deleted: no longer exists; not-found: no such object; failed: see error',
   ),
   reason: v.string(),
   uid: v.optional(v.string()),

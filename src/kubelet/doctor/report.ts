@@ -27,7 +27,7 @@ export const kubeletDiagnosisSchema = v.object({
         v.picklist(['running', 'not-running', 'restarted', 'unknown']),
         'unknown: a tree of files, on which nothing runs',
       ),
-      backup: v.optional(text('folder with what was replaced, by whole paths')),
+      backup: v.optional(text('folder with the replaced files, under their full paths')),
       unreachable: v.optional(v.string()),
     }),
   ),
