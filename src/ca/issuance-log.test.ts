@@ -93,7 +93,9 @@ test.each(['-----BEGIN CERTIFICATE-----', 'my only copy', '{"other":1}'])(
   'does not change a file with other content ("%s"), although its last line has no newline',
   (text) => {
     const store = new MemoryStore(text)
-    expect(() => new IssuanceLog(store)).toThrow('line 1 of the issuance log ca.issuance-log.jsonl is not an entry')
+    expect(() => new IssuanceLog(store)).toThrow(
+      'line 1 of the issuance log ca.issuance-log.jsonl is not an entry',
+    )
     expect(store.text).toBe(text)
   },
 )

@@ -111,8 +111,12 @@ function serialNumberOf(line: string): string | undefined {
 }
 
 function damaged(name: string, line: number): KcertError {
-  return new KcertError('KCERT_ISSUANCE_LOG_DAMAGED', `line ${line} of the issuance log ${name} is not an entry`, {
-    why: 'each line is JSON with "serialNumber", so that no serial number is used twice; repair the line from a backup',
-    next: commandLine`sed -n ${line}p ${name}`,
-  })
+  return new KcertError(
+    'KCERT_ISSUANCE_LOG_DAMAGED',
+    `line ${line} of the issuance log ${name} is not an entry`,
+    {
+      why: 'each line is JSON with "serialNumber", so that no serial number is used twice; repair the line from a backup',
+      next: commandLine`sed -n ${line}p ${name}`,
+    },
+  )
 }
