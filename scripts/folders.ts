@@ -24,7 +24,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     purpose: 'reports → text, table, tree, HTML, JSON, YAML, Prometheus, Nagios',
     may: ['errors'],
     types: [
-      ...['bootstrap', 'ca', 'csr', 'diagnosis', 'inspection', 'kubeconfig', 'kubelet', 'probe'],
+      ...['audit', 'bootstrap', 'ca', 'csr', 'diagnosis', 'inspection', 'kubeconfig', 'kubelet', 'probe'],
       ...['rotation', 'verification'],
     ],
   },
@@ -81,6 +81,11 @@ export const layers: Readonly<Record<string, Layer>> = {
   probe: {
     purpose: 'the problems and the report of probed servers',
     may: ['verification', 'inspection', 'pki', 'x509', 'errors'],
+  },
+  audit: {
+    purpose: 'who uses which credential: events of audit logs, what is known about their IDs, audit policies',
+    may: ['pki', 'kubeconfig', 'x509', 'errors'],
+    types: ['ca'],
   },
   bootstrap: {
     purpose: 'bootstrap tokens, cluster-info and its signature, discovery token CA cert hashes',

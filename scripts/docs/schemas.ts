@@ -2,6 +2,7 @@ import { toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
 import { descriptionsSchema } from '../../src/app/csr/description-report.ts'
 import { versionSchema } from '../../src/app/version-report.ts'
+import { auditPolicyCheckSchema, auditReportSchema } from '../../src/audit/report.ts'
 import {
   caPinsSchema,
   clusterInfoSchema,
@@ -58,6 +59,8 @@ import { verificationReportSchema } from '../../src/verification/report.ts'
 /** Every kind of JSON document that kcert prints. */
 const kinds: Record<string, GenericSchema> = {
   ApprovalPolicy: policySchema,
+  AuditPolicyCheck: auditPolicyCheckSchema,
+  AuditReport: auditReportSchema,
   Inventory: inventorySchema,
   Discovery: discoverySchema,
   InspectionReport: inspectionReportSchema,

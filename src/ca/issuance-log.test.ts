@@ -39,6 +39,7 @@ test('records a signed certificate as one line of JSON', () => {
   expect(JSON.parse(store.text)).toEqual({
     serialNumber: '0abc',
     subject: 'CN=ca,O=Käse',
+    issuer: signed.issuer.text,
     notBefore: '2026-11-21T08:55:00Z',
     notAfter: '2026-11-22T08:55:00Z',
     fingerprintSha256: signed.fingerprintSha256,

@@ -73,16 +73,51 @@ export class IssuanceLog {
 // The start of `entryOf`: what an interrupted write leaves.
 const entryStart = '{"serialNumber":"'
 
-/** A line of the log: the serial number in hexadecimal, the subject as in RFC 4514, times as in RFC 3339. */
+/** A line of the log: the serial number in hexadecimal, names as in RFC 4514, times as in RFC 3339. */
 function entryOf(certificate: Certificate, issuedAt: Date) {
-  const { serialNumber, subject, notBefore, notAfter, fingerprintSha256 } = certificate
+  const { serialNumber, subject, issuer, authorityKeyId, notBefore, notAfter, fingerprintSha256 } =
+    certificate
   return {
     serialNumber: normalSerialNumber(serialNumber),
     subject: subject.text,
+    issuer: issuer.text,
+    authorityKeyId,
     notBefore: rfc3339(notBefore),
     notAfter: rfc3339(notAfter),
     fingerprintSha256,
     issuedAt: rfc3339(issuedAt),
+  }
+}
+
+/** A certificate as the log records it. Entries of older versions have no issuer. */
+export interface LoggedCertificate {
+  readonly fingerprintSha256: string
+  readonly subject: string
+  readonly issuer?: string
+  readonly authorityKeyId?: string
+  readonly expiresAtMs?: number
+}
+
+/** Returns the certificates in an issuance log; undefined for another file. Ignores lines that are not entries. */
+export function issuedIn(bytes: Uint8Array): LoggedCertificate[] | undefined {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  if (!text.subarray(0, entryStart.length).equals(Buffer.from(entryStart))) return undefined
+  return text
+    .toString('utf8')
+    .split('\n')
+    .flatMap((line) => loggedCertificate(orUndefined(() => JSON.parse(line))) ?? [])
+}
+
+function loggedCertificate(entry: unknown): LoggedCertificate | undefined {
+  if (typeof entry !== 'object' || entry === null) return undefined
+  const { fingerprintSha256, subject, issuer, authorityKeyId, notAfter } = entry as Record<string, unknown>
+  if (typeof fingerprintSha256 !== 'string' || typeof subject !== 'string') return undefined
+  const expiresAtMs = Date.parse(String(notAfter))
+  return {
+    ...{ fingerprintSha256, subject },
+    ...(typeof issuer === 'string' && { issuer }),
+    ...(typeof authorityKeyId === 'string' && { authorityKeyId }),
+    ...(!Number.isNaN(expiresAtMs) && { expiresAtMs }),
   }
 }
 

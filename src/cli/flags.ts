@@ -1,6 +1,7 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import type { OptionFlag } from '@oclif/core/interfaces'
+import { KcertError } from '../errors/kcert-error.ts'
 
 // Builders for the flags and operands of all commands, by their value: none, text, a number, one of a list.
 
@@ -181,6 +182,20 @@ const { server: ___, ...besideBoth } = besideUser
 
 /** The same for a command whose --cluster has another meaning. */
 export const clusterFlagsBesideCluster = { ...besideCluster, 'cluster-name': clusterName }
+
+/** Throws KCERT_USAGE for a flag that selects a cluster without --cluster. A kubeconfig may have been meant as an input. */
+export function refuseClusterFlags(
+  flags: Readonly<Record<string, unknown>> & { readonly cluster: boolean },
+  otherwise?: string,
+): void {
+  const { 'request-timeout': _, ...ofCluster } = clusterFlagsBesideCluster
+  const [flag] = Object.keys(ofCluster).filter((name) => flags[name])
+  if (flags.cluster || flag === undefined) return
+  throw new KcertError('KCERT_USAGE', `--${flag} requires --cluster`, {
+    why: ['without --cluster kcert contacts no API server', otherwise].filter(Boolean).join('; '),
+    next: '--cluster',
+  })
+}
 
 /** The same for a command whose --user has another meaning. It opens its cluster with `user: undefined`. */
 export const clusterFlagsBesideUser = besideUser

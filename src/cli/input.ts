@@ -1,11 +1,12 @@
 import { resolve } from 'node:path'
+import { orUndefined } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { given } from '../errors/given.ts'
 import { KcertError, messageOf } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { tooLargeDetail } from '../system/files.ts'
-import { isFifo, readDescriptor, readFifo, readWhole } from '../system/pipes.ts'
+import { descriptorBytes, isFifo, readDescriptor, readFifo, readWhole } from '../system/pipes.ts'
 import { fileError, requiredFile } from '../system/required-file.ts'
 import { checkTrusted, readTrustedFile, type TrustedKind } from '../system/trusted-file.ts'
 import type { Context } from './context.ts'
@@ -27,6 +28,23 @@ export async function readInput(name: string, context: Context): Promise<Uint8Ar
 /** Returns the same as text. */
 export async function readText(name: string, context: Context): Promise<string> {
   return Buffer.from(await readInput(name, context)).toString('utf8')
+}
+
+/**
+ * Returns the bytes of a descriptor that an operand names, for input of any size. Throws KCERT_USAGE for a terminal, and
+ * KCERT_FILE_UNREADABLE if it is neither a pipe nor a file.
+ */
+export function descriptorStream(descriptor: number, context: Context): AsyncIterable<Buffer> {
+  if (descriptor === 0) {
+    checkTerminal(context)
+    return context.stdin as AsyncIterable<Buffer>
+  }
+  const bytes = orUndefined(() => descriptorBytes(descriptor))
+  if (bytes !== undefined) return bytes
+  throw new KcertError(
+    'KCERT_FILE_UNREADABLE',
+    `descriptor ${descriptor} is not open, or is no pipe and no file`,
+  )
 }
 
 /**

@@ -5,7 +5,6 @@ import {
   inspectTargets,
   renderInspected,
 } from '../app/inspect/inspect.ts'
-import type { FlagsOf } from '../cli/base-command.ts'
 import { checkFiles } from '../cli/command-files.ts'
 import * as Flag from '../cli/flags.ts'
 import { readPassword } from '../cli/input.ts'
@@ -153,7 +152,7 @@ html        one HTML file with what to do now and a timeline. It needs no networ
       outputs: [{ by: '--output-file', path: flags['output-file'], holds: 'public' }],
       replace: true,
     })
-    refuseClusterFlags(flags)
+    Flag.refuseClusterFlags(flags, 'to inspect a kubeconfig, give it as a target')
     const password = await readPassword(flags['password-file'], this.context)
     const job = {
       targets: operands,
@@ -222,20 +221,6 @@ html        one HTML file with what to do now and a timeline. It needs no networ
     const now = this.context.clock()
     return at === undefined ? now : parseInstant(at, now)
   }
-}
-
-/** A kubeconfig to inspect is a target. As a flag it selects the cluster. */
-function refuseClusterFlags(
-  flags: FlagsOf<typeof Flag.clusterFlagsBesideCluster> & { readonly cluster: boolean },
-) {
-  const { 'request-timeout': _, ...ofCluster } = Flag.clusterFlagsBesideCluster
-  const given = new Map(Object.entries(flags).filter(([name, value]) => name in ofCluster && value))
-  const [flag] = given.keys()
-  if (flags.cluster || flag === undefined) return
-  throw new KcertError('KCERT_USAGE', `--${flag} requires --cluster`, {
-    why: 'without --cluster kcert contacts no API server; to inspect a kubeconfig, give it as a target',
-    next: '--cluster',
-  })
 }
 
 function thresholdsOf(warn: string | undefined, crit: string | undefined): Thresholds {

@@ -59,7 +59,7 @@ const table = {
     'no: A CertificateSigningRequest has no certificate: it is pending, denied or failed.',
   KCERT_CSR_WAIT_OVER: 'unreachable: A CertificateSigningRequest had no certificate before the timeout.',
   KCERT_CERTIFICATE_UNFIT: 'no: An issued certificate does not match the expected key, names or CA.',
-  KCERT_POLICY_INVALID: 'usage: An approval policy has an unknown field or an invalid value.',
+  KCERT_POLICY_INVALID: 'usage: An approval policy or audit policy has an unknown field or an invalid value.',
   KCERT_CFSSL_INVALID:
     "usage: A file is not cfssl's JSON, or requests something that kcert does not support.",
   KCERT_KEY_EXPOSED: 'refused: A private key would be printed without a flag that requests it.',

@@ -121,7 +121,7 @@ export class Inspection {
   }
 
   /** The certificates found so far, each with its place in its source. They are not linked or checked yet. */
-  get found(): readonly Pick<CertificateEntry, 'entry' | 'certificate'>[] {
+  get found(): readonly Pick<CertificateEntry, 'source' | 'entry' | 'certificate'>[] {
     return this.collection.certificates
   }
 

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs'
+import { closeSync, createReadStream, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { systemCode } from '../errors/caught.ts'
@@ -16,15 +16,41 @@ import { contentOf, failureOf, largestFileBytes, notAFile, openFlags, tooLargeDe
 export async function readDescriptor(name: string, descriptor: number): Promise<Source | UnreadableSource> {
   try {
     const found = fstatSync(descriptor)
-    const isPipe = found.isFIFO() || found.isSocket()
-    if (!isPipe && !found.isFile()) return { name, ...notAFile(found) }
-    const bytes = isPipe
-      ? await readWhole(new Socket({ fd: descriptor, readable: true, writable: false }))
-      : contentOf(descriptor, 0)
+    if (!isPipe(found) && !found.isFile()) return { name, ...notAFile(found) }
+    const bytes = isPipe(found) ? await readWhole(pipeBytes(descriptor)) : contentOf(descriptor, 0)
     return bytes ? { name, bytes } : { name, reason: 'too-large', detail: tooLargeDetail }
   } catch (error) {
     return { name, ...failureOf(error, { path: name }) }
   }
+}
+
+/** Returns the bytes of an inherited descriptor, or undefined if it is neither a pipe nor a file. Throws the system's errors. */
+export function descriptorBytes(descriptor: number): AsyncIterable<Buffer> | undefined {
+  const found = fstatSync(descriptor)
+  if (isPipe(found)) return pipeBytes(descriptor)
+  return found.isFile() ? createReadStream('', { fd: descriptor }) : undefined
+}
+
+/** A file that is read piece by piece, because it may have any size. */
+export interface OpenFile {
+  readonly stats: Stats
+  readonly bytes: AsyncIterable<Buffer>
+  close(): void
+}
+
+/** Opens a regular file. Throws the system's errors. */
+export function openFile(path: string): OpenFile {
+  const fd = openSync(path, openFlags)
+  const bytes = createReadStream('', { fd, autoClose: false, highWaterMark: 1024 * 1024 })
+  return { stats: fstatSync(fd), bytes, close: () => closeSync(fd) }
+}
+
+function isPipe(found: Stats): boolean {
+  return found.isFIFO() || found.isSocket()
+}
+
+function pipeBytes(fd: number): AsyncIterable<Buffer> {
+  return new Socket({ fd, readable: true, writable: false })
 }
 
 /** Returns all bytes of a stream, or undefined above the limit. The default limit is that of a file. */

@@ -39,6 +39,14 @@ let traces: string[]
  */
 const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
   version: [[], ['--client'], ['-o', 'json']],
+  audit: [
+    ['.', '--ca', 'ca.pem', '--sa-key', 'key.pem', '--known', '.', '--cluster', '--all'],
+    ['key.pem', 'secrets.yaml'],
+    ['secrets.yaml', '--ca', 'key.pem'],
+    ['secrets.yaml', '--sa-key', 'enc.key'],
+    ['secrets.yaml', '--known', token],
+  ],
+  'audit:policy': [[], ['--check', 'key.pem'], ['--check', 'secrets.yaml']],
   'bootstrap:check': [['node-1'], ['node-1', '--token-id', 'abcdef'], ['node-1', '--token-id', token]],
   'bootstrap:kubeconfig': [
     ['--token-file', 'joining.conf', '--out', 'bootstrap.conf', '--force'],

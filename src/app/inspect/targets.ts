@@ -20,6 +20,8 @@ export interface TargetReading {
 interface TargetOptions {
   readonly context: Context
   readonly timeoutMs: number
+  /** True if the program does more than read the targets: then V8 is not tuned for many certificates. */
+  readonly isPart?: true
 }
 
 type Visit = (input: Source | UnreadableSource) => Promise<void> | void
@@ -51,7 +53,7 @@ export async function readTargets(
   const mayRepeat = sorted.folders.size + sorted.files.size > 1
   let read = 0
 
-  if (sorted.folders.size > 0) tuneForManyCertificates()
+  if (sorted.folders.size > 0 && !options.isPart) tuneForManyCertificates()
   // Folders come first: a file in one is read as a part of it, so that its role there is known, even if the file is also named.
   for (const folder of sorted.folders) {
     let isClosed = false
@@ -85,7 +87,7 @@ export async function readTargets(
 
   async function one(input: Source | UnreadableSource): Promise<void> {
     // A dangling link is a valid result: the report explains it.
-    if ('bytes' in input && isLarge(input.bytes)) tuneForManyCertificates()
+    if ('bytes' in input && isLarge(input.bytes) && !options.isPart) tuneForManyCertificates()
     const isAnswer = !('reason' in input) || input.reason === 'dangling-link'
     if (isAnswer) read++
     else failed.push(unreadableTarget(input))

@@ -1,0 +1,61 @@
+import { auditReport } from '../../audit/evaluation.ts'
+import { KnownCredentials } from '../../audit/known.ts'
+import type { AuditReport } from '../../audit/report.ts'
+import { UsageTable } from '../../audit/usage.ts'
+import type { Context } from '../../cli/context.ts'
+import type { ClusterFlags } from '../../cli/flags.ts'
+import { orUndefined } from '../../errors/caught.ts'
+import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
+import { readCertificates } from '../../x509/certificate.ts'
+import { readKnownCredentials, readOldSigners } from './known-credentials.ts'
+import { readAuditLogs } from './logs.ts'
+
+export interface AuditJob {
+  readonly logs: readonly string[]
+  readonly cas: readonly string[]
+  readonly keys: readonly string[]
+  readonly known: readonly string[]
+  readonly cluster?: ClusterFlags | undefined
+  readonly since?: Date | undefined
+  readonly newKeySince?: Date | undefined
+  readonly listsAll: boolean
+}
+
+/** Returns the use of credentials in audit logs, and the exit code. */
+export async function audit(
+  job: AuditJob,
+  context: Context,
+): Promise<{ report: AuditReport; exit: ExitCode }> {
+  const now = context.clock()
+  const { logs: targets, cas, keys, since, newKeySince, listsAll } = job
+  const known = new KnownCredentials(await readOldSigners(cas, keys, context))
+  // Before the logs: a mistyped name is reported at once.
+  const reading = await readKnownCredentials(known, { targets: job.known, cluster: job.cluster }, context)
+  const table = new UsageTable({
+    sinceMs: since?.getTime() ?? Number.NEGATIVE_INFINITY,
+    nowMs: now.getTime(),
+  })
+  const logs = await readAuditLogs(targets, context, (event) => {
+    table.add(event)
+    const { certificate } = event
+    if (certificate === undefined) return
+    const [leaf] = orUndefined(() => readCertificates(certificate.pem)) ?? []
+    if (leaf !== undefined) known.addCertificate(leaf, `${certificate.of} in the audit log`)
+  })
+  const report = auditReport(table, known, logs, {
+    ...{ asksForCas: cas.length > 0, asksForKeys: keys.length > 0, listsAll, now },
+    ...{ sinceMs: since?.getTime(), newKeySinceMs: newKeySince?.getTime() },
+  })
+  return {
+    report: { ...report, notes: [...report.notes, ...reading.notes] },
+    exit: worstExit([
+      reading.isPermitted ? exitCodes.done : exitCodes.notPermitted,
+      answersNo(report) ? exitCodes.no : exitCodes.done,
+    ]),
+  }
+}
+
+/** A report without a question answers yes if it is complete. */
+function answersNo({ conclusion, incomplete }: AuditReport): boolean {
+  return conclusion === undefined ? incomplete.length > 0 : conclusion !== 'not-used'
+}

@@ -1,0 +1,116 @@
+import type { KnownCredentials, OldSigners } from '../../audit/known.ts'
+import { issuedIn } from '../../ca/issuance-log.ts'
+import { readCertificateFiles } from '../../cli/certificate-files.ts'
+import { withCluster } from '../../cli/cluster.ts'
+import type { Context } from '../../cli/context.ts'
+import type { ClusterFlags } from '../../cli/flags.ts'
+import { readInput } from '../../cli/input.ts'
+import { commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { Inspection } from '../../inspection/inspection.ts'
+import { partsOfPem } from '../../inspection/read-material.ts'
+import type { Source, UnreadableSource } from '../../inspection/source.ts'
+import { defaultThresholds } from '../../inspection/thresholds.ts'
+import { placeText } from '../../output/places.ts'
+import { readFile } from '../../system/files.ts'
+import { keyIdOf } from '../../x509/service-account-token.ts'
+import { scanCluster } from '../inspect/cluster.ts'
+import { readTargets } from '../inspect/targets.ts'
+
+// The credentials that `kcert audit` can name: certificates and tokens in files, kubeconfigs, Secrets and CSRs, and entries of
+// issuance logs.
+
+/** Returns the old CAs and keys in these files. Throws KCERT_CA_UNFIT and KCERT_USAGE if a file contains none. */
+export async function readOldSigners(
+  caFiles: readonly string[],
+  keyFiles: readonly string[],
+  context: Context,
+): Promise<OldSigners> {
+  const cas = []
+  for (const file of caFiles) {
+    const found = (await readCertificateFiles([file], context)).filter(({ isCa }) => isCa)
+    if (found.length === 0)
+      throw new KcertError('KCERT_CA_UNFIT', `${file} contains no CA certificate`, {
+        why: 'a CA certificate has CA: TRUE; --ca names the file of the old CA',
+        next: commandLine`kcert inspect ${file}`,
+      })
+    cas.push(...found)
+  }
+  const keyIds = new Set<string>()
+  for (const file of keyFiles) {
+    const ids = keyIdsIn(await readInput(file, context))
+    if (ids.length === 0)
+      throw new KcertError('KCERT_USAGE', `${file} contains no service account key`, {
+        why: '--sa-key takes a public or private key in PEM, such as sa.pub, which is not encrypted',
+        next: commandLine`kcert inspect ${file}`,
+      })
+    for (const id of ids) keyIds.add(id)
+  }
+  return { cas, keyIds }
+}
+
+function keyIdsIn(bytes: Uint8Array): string[] {
+  return partsOfPem(bytes).flatMap((part) => {
+    const publicKey =
+      part.kind === 'key'
+        ? part.key.publicKey
+        : part.kind === 'certificate'
+          ? part.certificate.publicKey
+          : undefined
+    return publicKey === undefined ? [] : [keyIdOf(publicKey)]
+  })
+}
+
+interface KnownSources {
+  /** Files, folders, and "-". */
+  readonly targets: readonly string[]
+  readonly cluster?: ClusterFlags | undefined
+}
+
+/** What was read, and what was not. */
+export interface KnownReading {
+  readonly notes: readonly string[]
+  /** False if the API server forbade reading a part. */
+  readonly isPermitted: boolean
+}
+
+/** Adds the credentials in these files, and in the Secrets, ConfigMaps and requests of the cluster. Throws for a missing target. */
+export async function readKnownCredentials(
+  known: KnownCredentials,
+  { targets, cluster: flags }: KnownSources,
+  context: Context,
+): Promise<KnownReading> {
+  const inspection = new Inspection({
+    now: context.clock(),
+    thresholds: defaultThresholds,
+    readReferencedFile: readFile,
+  })
+  const notes: string[] = []
+  const visit = (input: Source | UnreadableSource): Promise<void> | void => {
+    if ('reason' in input) {
+      if (input.reason !== 'seen-before') notes.push(`${input.name} ${input.detail}`)
+      return
+    }
+    const entries = issuedIn(input.bytes)
+    if (entries === undefined) return inspection.add(input)
+    for (const entry of entries) known.addIssued(entry, input.name)
+  }
+  const options = { context, timeoutMs: serverTimeoutMs, isPart: true } as const
+  const { failed } = await readTargets(targets, options, visit)
+  if (failed[0] !== undefined) throw failed[0]
+  const isPermitted =
+    flags === undefined ||
+    (await withCluster(context, flags, async (cluster) => {
+      const { failure, isPermitted } = await scanCluster(cluster, inspection)
+      if (failure !== undefined) throw failure
+      return isPermitted
+    }))
+  if (!isPermitted)
+    notes.push('the API server forbids listing some objects of the cluster, so their credentials are unknown')
+  for (const { certificate, ...place } of inspection.found)
+    known.addCertificate(certificate, placeText(place))
+  for (const { claims, ...place } of inspection.tokens) known.addToken(claims, placeText(place))
+  return { notes, isPermitted }
+}
+
+const serverTimeoutMs = 5000

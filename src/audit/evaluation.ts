@@ -1,0 +1,205 @@
+import { rfc3339 } from '../pki/rfc3339.ts'
+import { kindOf } from './event.ts'
+import type { KnownCredential, KnownCredentials } from './known.ts'
+import type { AuditCredential, AuditReport } from './report.ts'
+import { mostCredentials, type Usage, type UsageTable } from './usage.ts'
+
+// Joins the use of credentials with what is known about them.
+
+/** What the operator asks. Without old CAs and keys, the report only lists the credentials. */
+export interface AuditQuestion {
+  readonly asksForCas: boolean
+  readonly asksForKeys: boolean
+  /** The start of the period. */
+  readonly sinceMs?: number | undefined
+  /** Every API server signs with the new key since then. */
+  readonly newKeySinceMs?: number | undefined
+  /** List the current credentials, too. */
+  readonly listsAll: boolean
+  readonly now: Date
+}
+
+/** What reading one log showed. */
+export interface LogReading {
+  readonly source: string
+  readonly events: number
+  /** Why some of it was not read; fragments. */
+  readonly problems: readonly string[]
+  readonly notes: readonly string[]
+}
+
+/** Events may be minutes apart in a cluster where little happens. */
+const coverageMs = 600_000
+
+/** Returns the report. A log that does not answer the question makes it incomplete: it never means "not used". */
+export function auditReport(
+  table: UsageTable,
+  known: KnownCredentials,
+  logs: readonly LogReading[],
+  question: AuditQuestion,
+): AuditReport {
+  const { sinceMs, now, listsAll } = question
+  const isAsked = question.asksForCas || question.asksForKeys
+  const count = { old: 0, current: 0, unknown: 0 }
+  const credentials: AuditCredential[] = []
+  let used = 0
+  for (const [id, usage] of table.credentials) {
+    if (Number.isNaN(usage.lastMs)) continue
+    used++
+    const found = known.get(id)
+    const { status, why } = statusOf(id, usage, found, question)
+    if (status !== undefined) count[status]++
+    if (!isAsked || listsAll || status === 'old' || status === 'unknown')
+      credentials.push(credentialOf(id, usage, found, { status, why }))
+  }
+  const incomplete = [...unreadOf(logs), ...gapsOf(table, question)]
+  const isUnknown = count.unknown > 0 || incomplete.length > 0
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'AuditReport',
+    generatedAt: rfc3339(now),
+    ...(sinceMs !== undefined && { since: timeText(sinceMs) }),
+    ...(isAsked && { conclusion: count.old > 0 ? 'used' : isUnknown ? 'unknown' : 'not-used' }),
+    credentials: credentials.sort(byStatusAndTime),
+    incomplete,
+    notes: notesOf(table, logs),
+    withoutCredentialId: [...table.withoutId]
+      .map(([username, requests]) => ({ username, requests }))
+      .sort((one, other) => other.requests - one.requests),
+    logs: logs.map(({ source, events }) => ({ source, events })),
+    summary: {
+      events: table.events,
+      ...(table.events > 0 && { firstEvent: timeText(table.firstMs), lastEvent: timeText(table.lastMs) }),
+      credentials: used,
+      ...count,
+    },
+  }
+}
+
+type Decision = Pick<AuditCredential, 'status' | 'why'>
+
+function statusOf(
+  id: string,
+  { issuedMs }: Usage,
+  known: KnownCredential | undefined,
+  { asksForCas, asksForKeys, newKeySinceMs }: AuditQuestion,
+): Decision {
+  const kind = kindOf(id)
+  const isAsked =
+    kind === 'certificate' ? asksForCas : kind === 'other' ? asksForCas || asksForKeys : asksForKeys
+  if (!isAsked) return {}
+  if (known?.isOld !== undefined) return { status: known.isOld ? 'old' : 'current' }
+  if (kind === 'other') return { status: 'unknown', why: 'an unknown kind of credential' }
+  if (kind === 'certificate')
+    return {
+      status: 'unknown',
+      why:
+        known === undefined
+          ? 'kcert has not found this certificate: name the files that may contain it with --known'
+          : 'its issuer is not recorded, or its signature cannot be verified: name its file with --known',
+    }
+  if (issuedMs !== undefined && newKeySinceMs !== undefined)
+    return { status: issuedMs >= newKeySinceMs ? 'current' : 'old' }
+  if (kind === 'legacy-token')
+    return {
+      status: 'unknown',
+      why: 'kcert has not found the token: name its Secret with --known, or use --cluster',
+    }
+  return {
+    status: 'unknown',
+    why:
+      issuedMs === undefined
+        ? 'the logs do not show when the token was created'
+        : 'created at a known time; --new-key-since says which key signed then',
+  }
+}
+
+function credentialOf(
+  id: string,
+  { firstMs, lastMs, requests, issuedMs, isStale, isCut, lists }: Usage,
+  known: KnownCredential | undefined,
+  { status, why }: Decision,
+): AuditCredential {
+  const { users, sourceIPs, forwardedFor, userAgents, pods, nodes } = lists
+  const filled = (list: readonly string[]): string[] | undefined =>
+    list.length === 0 ? undefined : [...list]
+  const fields = {
+    ...{ id, kind: kindOf(id), status, why },
+    ...{ users: [...users], sourceIPs: [...sourceIPs], forwardedFor: filled(forwardedFor) },
+    ...{ userAgents: [...userAgents], pods: filled(pods), nodes: filled(nodes) },
+    ...{ isCut: isCut || undefined, firstUsed: timeText(firstMs), lastUsed: timeText(lastMs), requests },
+    ...{ isStale: isStale || undefined, issued: issuedMs === undefined ? undefined : timeText(issuedMs) },
+    known: known && {
+      ...{ subject: known.subject, issuer: known.issuer, keyId: known.keyId },
+      notAfter: known.expiresAtMs === undefined ? undefined : timeText(known.expiresAtMs),
+      places: [...known.places],
+    },
+  }
+  return withoutUndefined(fields) as AuditCredential
+}
+
+function withoutUndefined(fields: object): object {
+  return JSON.parse(JSON.stringify(fields)) as object
+}
+
+const order = ['old', 'unknown', 'current', undefined]
+
+function byStatusAndTime(one: AuditCredential, other: AuditCredential): number {
+  const byStatus = order.indexOf(one.status) - order.indexOf(other.status)
+  return byStatus || Date.parse(other.lastUsed) - Date.parse(one.lastUsed)
+}
+
+function unreadOf(logs: readonly LogReading[]): string[] {
+  return logs.flatMap(({ source, problems }) => problems.map((problem) => `${source}: ${problem}`))
+}
+
+function gapsOf(table: UsageTable, question: AuditQuestion): string[] {
+  const { sinceMs, asksForCas, asksForKeys } = question
+  const gaps: string[] = []
+  const since = sinceMs === undefined ? '' : ` since ${timeText(sinceMs)}`
+  if (table.counted === 0) gaps.push(`the logs contain no event${since}`)
+  else if (sinceMs !== undefined && table.firstMs > sinceMs + coverageMs)
+    gaps.push(
+      `the logs begin at ${timeText(table.firstMs)}, after ${timeText(sinceMs)}: give the older ones, too`,
+    )
+  if (table.leftOut > 0)
+    gaps.push(
+      `${mostCredentials.toLocaleString('en')} different credentials are in the report, the most that kcert keeps: ${table.leftOut.toLocaleString('en')} events with others are left out; use a later --since, or fewer logs`,
+    )
+  const users = [...table.withoutId.keys()]
+  const accounts = users.filter((user) => user.startsWith('system:serviceaccount:'))
+  if (asksForKeys && accounts.length > 0)
+    gaps.push(
+      `requests of service accounts have no credential ID: ${someOf(accounts)}; Kubernetes adds it since 1.30`,
+    )
+  const others = users.filter((user) => !accounts.includes(user) && !isWithoutCertificate(user))
+  if (asksForCas && !table.hasCertificateIds && others.length > 0)
+    gaps.push(
+      `no request with a certificate has a credential ID, but these users made requests: ${someOf(others)}; Kubernetes adds it since 1.32`,
+    )
+  return gaps
+}
+
+/** Users of the API server itself, of clients without credentials, and of bootstrap tokens. */
+function isWithoutCertificate(user: string): boolean {
+  return user === 'system:apiserver' || user === 'system:anonymous' || user.startsWith('system:bootstrap:')
+}
+
+function someOf(names: readonly string[]): string {
+  const more = names.length > 5 ? ` and ${names.length - 5} more` : ''
+  return `${names.slice(0, 5).join(', ')}${more}`
+}
+
+function notesOf(table: UsageTable, logs: readonly LogReading[]): string[] {
+  const notes = logs.flatMap((log) => log.notes.map((note) => `${log.source}: ${note}`))
+  if (table.future > 0)
+    notes.push(
+      `events with a time in the future: ${table.future}; check the clocks of the API servers and of this machine`,
+    )
+  return notes
+}
+
+/** Times outside of the years 0 to 9999 do not fit into RFC 3339. */
+function timeText(ms: number): string {
+  return rfc3339(new Date(Math.max(-62_167_219_200_000, Math.min(ms, 253_402_300_799_000))))
+}
