@@ -57,7 +57,7 @@ export class UsageTable {
   /** True if a request with a client certificate has a credential ID, as since Kubernetes 1.32. */
   hasCertificateIds = false
   private readonly options: Required<UsageOptions>
-  private readonly texts = new Map<string, string>()
+  private readonly texts = new Map<string, readonly string[]>()
 
   constructor(options: UsageOptions) {
     this.options = { most: mostCredentials, ...options }
@@ -125,15 +125,16 @@ export class UsageTable {
     const list = usage.lists[name]
     if (text === '' || list.includes(text)) return
     if (list.length >= mostValues) usage.isCut = true
-    else usage.lists[name] = [...list, this.shared(text)]
+    else usage.lists[name] = list.length === 0 ? this.shared(text) : [...list, ...this.shared(text)]
   }
 
-  /** Returns one string for equal texts: most credentials have the users, addresses and programs of others. */
-  private shared(text: string): string {
+  /** Returns one list for equal texts: most credentials have one user, address and program, which others have, too. */
+  private shared(text: string): readonly string[] {
     const known = this.texts.get(text)
     if (known !== undefined) return known
-    if (this.texts.size < mostTexts) this.texts.set(text, text)
-    return text
+    const list = [text]
+    if (this.texts.size < mostTexts) this.texts.set(text, list)
+    return list
   }
 
   private addWithoutId(username: string): void {
