@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import { kindOf } from './event.ts'
 import type { KnownCredential, KnownCredentials } from './known.ts'
@@ -121,32 +122,38 @@ function credentialOf(
   { status, why }: Decision,
 ): AuditCredential {
   const { users, sourceIPs, forwardedFor, userAgents, pods, nodes } = lists
-  const filled = (list: readonly string[]): string[] | undefined =>
-    list.length === 0 ? undefined : [...list]
-  const fields = {
-    ...{ id, kind: kindOf(id), status, why },
-    ...{ users: [...users], sourceIPs: [...sourceIPs], forwardedFor: filled(forwardedFor) },
-    ...{ userAgents: [...userAgents], pods: filled(pods), nodes: filled(nodes) },
-    ...{ isCut: isCut || undefined, firstUsed: timeText(firstMs), lastUsed: timeText(lastMs), requests },
-    ...{ isStale: isStale || undefined, issued: issuedMs === undefined ? undefined : timeText(issuedMs) },
-    known: known && {
-      ...{ subject: known.subject, issuer: known.issuer, keyId: known.keyId },
-      notAfter: known.expiresAtMs === undefined ? undefined : timeText(known.expiresAtMs),
-      places: [...known.places],
+  // The lists of the table, not copies: there may be 500,000.
+  const filled = (list: readonly string[]) => (list.length === 0 ? undefined : list)
+  const timeOf = (ms: number | undefined) => (ms === undefined ? undefined : timeText(ms))
+  return given({
+    ...{
+      id,
+      kind: kindOf(id),
+      status,
+      why,
+      users,
+      sourceIPs,
+      forwardedFor: filled(forwardedFor),
+      userAgents,
     },
-  }
-  return withoutUndefined(fields) as AuditCredential
-}
-
-function withoutUndefined(fields: object): object {
-  return JSON.parse(JSON.stringify(fields)) as object
+    ...{ pods: filled(pods), nodes: filled(nodes), isCut: isCut || undefined },
+    ...{ firstUsed: timeText(firstMs), lastUsed: timeText(lastMs), requests },
+    ...{ isStale: isStale || undefined, issued: timeOf(issuedMs) },
+    known:
+      known &&
+      given({
+        ...{ subject: known.subject, issuer: known.issuer, keyId: known.keyId },
+        ...{ notAfter: timeOf(known.expiresAtMs), places: known.places },
+      }),
+  }) as AuditCredential
 }
 
 const order = ['old', 'unknown', 'current', undefined]
 
 function byStatusAndTime(one: AuditCredential, other: AuditCredential): number {
   const byStatus = order.indexOf(one.status) - order.indexOf(other.status)
-  return byStatus || Date.parse(other.lastUsed) - Date.parse(one.lastUsed)
+  // The times are in RFC 3339 and UTC, so their order is that of the texts.
+  return byStatus || (one.lastUsed < other.lastUsed ? 1 : one.lastUsed > other.lastUsed ? -1 : 0)
 }
 
 function unreadOf(logs: readonly LogReading[]): string[] {
