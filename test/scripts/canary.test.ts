@@ -44,7 +44,7 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['key.pem', 'secrets.yaml'],
     ['secrets.yaml', '--ca', 'key.pem'],
     ['secrets.yaml', '--sa-key', 'enc.key'],
-    ['secrets.yaml', '--known', token],
+    ['secrets.yaml', '--known', 'token.conf', '--known', 'admin.conf'],
   ],
   'audit:policy': [[], ['--check', 'key.pem'], ['--check', 'secrets.yaml']],
   'bootstrap:check': [['node-1'], ['node-1', '--token-id', 'abcdef'], ['node-1', '--token-id', token]],
