@@ -50,6 +50,7 @@ test.each([
   'probe --etcd',
   'probe --webhooks',
   'inspect --cluster',
+  'audit ann.csr --cluster',
   'rotate-ca discover --dry-run',
 ])('kcert %s exits with 6 where the API server returns 401 or 403', async (line) => {
   for (const [kind, kubeconfig] of Object.entries(kubeconfigs)) {
