@@ -19,8 +19,9 @@ The plan shows, by key ID (\`kid\`), the keys that each API server serves at /op
 they signed: mounted into pods, in Secrets and ConfigMaps, and in kubeconfigs on nodes. Restarting a kubelet renews the tokens that it
 mounted. No command renews the others: the plan lists each of them with its owner.
 
-The plan names the programs outside of the cluster that may verify tokens, the restarts on each node, and the waiting time. It shows
-what blocks a rotation, for example control planes with different keys, or an external signer.
+The plan names the other programs that may verify tokens, the restarts on each node, and the waiting time. It shows
+what blocks a rotation, for example control planes with different keys, or an external signer. kcert does not run the steps yet: run
+them by hand.
 
 kcert reads only the claims of tokens. On a node, the signature of a token never leaves the node. The plan contains no token and no key.`
 

@@ -13,6 +13,8 @@ type KeyFile = ServiceAccountKeyPlan['apiServers'][number]['keyFiles'][number]
 export function renderServiceAccountKeyPlan(plan: ServiceAccountKeyPlan, view: View): string {
   const { apiServers, controllerManagers, tokens, mountedTokens, restarts, notes, blockers } = plan
   const { paint } = view
+  // The key that signs now is nearly everywhere, and its ID has 43 characters.
+  const named = (keyId: string) => (keyId === plan.keyId ? 'this key' : keyId)
   return joinSections([
     [
       paint.heading('service account key rotation plan; nothing was written'),
@@ -23,15 +25,15 @@ export function renderServiceAccountKeyPlan(plan: ServiceAccountKeyPlan, view: V
       [...apiServers.map(apiServerRow), ...controllerManagers.map(managerRow)],
       [
         { title: 'PROCESS', cell: ({ name }) => name },
-        { title: 'SIGNS WITH', cell: ({ signs }) => signs },
-        { title: 'VERIFIES', cell: ({ served }) => served },
+        { title: 'SIGNS WITH', cell: ({ signs }) => named(signs) },
+        { title: 'VERIFIES', cell: ({ served }) => served.map(named).join(', ') },
         { title: 'KEY FILES', cell: ({ files }) => files, dropRank: 1 },
         { title: 'SHUTDOWN DELAY', cell: ({ delay }) => delay, dropRank: 2 },
       ],
     ),
     table(view, mountedRows(mountedTokens), [
       { title: 'MOUNTED TOKENS', cell: ({ count }) => count },
-      { title: 'KEY ID', cell: ({ keyId }) => keyId },
+      { title: 'KEY ID', cell: ({ keyId }) => named(keyId) },
       { title: 'NODES', cell: ({ nodes }) => nodes },
     ]),
     table(view, tokens, [
@@ -45,7 +47,7 @@ export function renderServiceAccountKeyPlan(plan: ServiceAccountKeyPlan, view: V
         cell: ({ expirationTimestamp: time }) => (time === undefined ? 'never' : minuteOf(time)),
         dropRank: 2,
       },
-      { title: 'KEY ID', cell: ({ keyId }) => keyId ?? 'none', dropRank: 3 },
+      { title: 'KEY ID', cell: ({ keyId = 'none' }) => named(keyId), dropRank: 3 },
       { title: 'OWNER', cell: ({ owner }) => owner ?? 'unknown', dropRank: 1 },
       { title: 'PLACE', cell: ({ place }) => place },
     ]),
@@ -59,7 +61,10 @@ export function renderServiceAccountKeyPlan(plan: ServiceAccountKeyPlan, view: V
     ]),
     notes.flatMap((note) => indentedLines(`note: ${note}`, '', view)),
     blockers.length === 0 ? ['nothing blocks the rotation'] : blockerLines(blockers, view),
-    [`about ${durationText(plan.estimatedSeconds)} in total, estimated from measurements`],
+    [
+      `about ${durationText(plan.estimatedSeconds)} in total, estimated from measurements`,
+      'kcert does not run these steps yet: run them by hand, and check each before the next',
+    ],
   ])
 }
 
@@ -68,7 +73,7 @@ function apiServerRow(one: ServiceAccountKeyPlan['apiServers'][number]) {
   return {
     name: `${node}/kube-apiserver`,
     signs: signingEndpoint === undefined ? idsText(signingKey) : 'external signer',
-    served: servedUnread === undefined ? served.join(', ') : 'not read',
+    served: servedUnread === undefined ? served : ['not read'],
     files: keyFiles.map(({ path }) => path).join(', '),
     delay: shutdownDelay,
   }
@@ -76,7 +81,7 @@ function apiServerRow(one: ServiceAccountKeyPlan['apiServers'][number]) {
 
 function managerRow({ node, signingKey }: ServiceAccountKeyPlan['controllerManagers'][number]) {
   const files = signingKey?.path ?? ''
-  return { name: `${node}/kube-controller-manager`, signs: idsText(signingKey), served: '', files, delay: '' }
+  return { name: `${node}/kube-controller-manager`, signs: idsText(signingKey), served: [], files, delay: '' }
 }
 
 function idsText(file: KeyFile | undefined): string {
@@ -101,9 +106,9 @@ function verifierLines(
   { externalVerifiers: { mayExist, why } }: ServiceAccountKeyPlan,
   view: View,
 ): string[] {
-  if (!mayExist) return ['no sign of programs outside of the cluster that verify tokens']
+  if (!mayExist) return ['no sign of programs other than API servers that verify tokens']
   return [
-    'programs outside of the cluster may verify tokens:',
+    'programs other than API servers may verify tokens:',
     ...why.flatMap((reason) => indentedLines(reason, '  ', view)),
   ]
 }

@@ -242,7 +242,8 @@ test('shows the plan as text', () => {
     paint: noPaint,
   })
   expect(text).toContain('service account key rotation plan; nothing was written\nkey ID: one\n')
-  expect(text).toMatch(/cp1\/kube-apiserver +one +one +\/etc\/kubernetes\/pki\/sa.pub +15s/)
-  expect(text).toMatch(/^8 +one +cp1, cp2, cp3, w1$/m)
+  expect(text).toMatch(/cp1\/kube-apiserver +this key +this key +\/etc\/kubernetes\/pki\/sa.pub +15s/)
+  expect(text).toMatch(/^8 +this key +cp1, cp2, cp3, w1$/m)
+  expect(text).toContain('kcert does not run these steps yet')
   expect(text).toContain('nothing blocks the rotation')
 })

@@ -352,7 +352,8 @@ function* notesOn(
     yield 'the Secret kube-system/kubeadm-certs has sa.key, for kubeadm join --control-plane: it is deleted'
   if (otherKubeconfigs.length > 0)
     yield `not read, because they are on no node: ${otherKubeconfigs.join(', ')}. Check them with kcert inspect`
-  yield `no counter sees tokens that a client requested for longer than an hour (kubectl create token --duration): the audit log does`
+  if (reason === 'routine')
+    yield `no counter sees tokens that a client requested for longer than an hour (kubectl create token --duration): the audit log does`
 }
 
 function isNoDelay(duration: string | undefined): boolean {
