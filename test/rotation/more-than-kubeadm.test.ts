@@ -82,11 +82,11 @@ test.for([
 test('refuses an intermediate CA as the new CA before any change', async () => {
   const scene = new Scene(small)
   const { cluster } = scene
-  const own = { ...cluster.makeCa('of-the-house', true), issuer: 'CN=company root' }
+  const own = { ...cluster.makeCa('company-ca', true), issuer: 'CN=company root' }
   scene.settings = { ...scene.settings, given: { cluster: cluster.know(own) } }
   await expect(scene.run(1)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
-    message: 'the new cluster CA is an intermediate: CN=of-the-house, signed by CN=root of the house',
+    message: 'the new cluster CA is an intermediate: CN=company-ca, signed by CN=company root',
   })
   expect(scene.acts).toBe(0)
 })
@@ -94,10 +94,10 @@ test('refuses an intermediate CA as the new CA before any change', async () => {
 test('refuses a cluster with an intermediate CA before any change', async () => {
   const scene = new Scene(small)
   const { cluster } = scene
-  cluster.know({ ...cluster.oldCa, issuer: 'CN=root of the house' })
+  cluster.know({ ...cluster.oldCa, issuer: 'CN=company root' })
   await expect(scene.run(1)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
-    message: 'the cluster CA is an intermediate: CN=kubernetes, signed by CN=root of the house',
+    message: 'the cluster CA is an intermediate: CN=kubernetes, signed by CN=company root',
   })
   expect(scene.acts).toBe(0)
 })
