@@ -1,9 +1,10 @@
 import type { ServiceAccountKeyPlan } from '../../rotation/service-account-key/report.ts'
-import { counted, indentedLines, joinSections } from '../sections.ts'
+import { indentedLines, joinSections } from '../sections.ts'
 import { table } from '../table.ts'
 import { printable } from '../terminal.ts'
 import { minuteOf } from '../time.ts'
 import type { View } from '../view.ts'
+import { placesText, splitPlace } from './places.ts'
 import { durationText } from './plan.ts'
 import { blockerLines } from './status.ts'
 
@@ -36,7 +37,7 @@ export function renderServiceAccountKeyPlan(plan: ServiceAccountKeyPlan, view: V
       { title: 'KEY ID', cell: ({ keyId }) => named(keyId) },
       { title: 'NODES', cell: ({ nodes }) => nodes },
     ]),
-    table(view, tokens, [
+    table(view, tokenRows(tokens), [
       { title: 'TOKEN IN', cell: ({ kind }) => kind },
       {
         title: 'SERVICE ACCOUNT',
@@ -53,8 +54,8 @@ export function renderServiceAccountKeyPlan(plan: ServiceAccountKeyPlan, view: V
     ]),
     verifierLines(plan, view),
     ...plan.steps.map((step, index) => stepLines(step, index + 1, view)),
-    table(view, restarts, [
-      { title: 'NODE', cell: ({ node }) => node },
+    table(view, restartRows(restarts), [
+      { title: 'NODES', cell: ({ nodes }) => nodes },
       { title: 'KUBE-APISERVER RESTARTS', cell: ({ kubeApiserver }) => `${kubeApiserver}` },
       { title: 'KUBE-CONTROLLER-MANAGER', cell: ({ kubeControllerManager }) => `${kubeControllerManager}` },
       { title: 'KUBELET', cell: ({ kubelet }) => `${kubelet}` },
@@ -98,8 +99,44 @@ function mountedRows(nodes: ServiceAccountKeyPlan['mountedTokens']) {
   return [...Map.groupBy(parts, ({ keyId }) => keyId)].map(([keyId, its]) => ({
     keyId,
     count: `${its.reduce((sum, { tokens }) => sum + tokens, 0)}`,
-    nodes: its.length > 4 ? counted(its.length, 'node') : its.map(({ node }) => node).join(', '),
+    nodes: nodesText(its),
   }))
+}
+
+function nodesText(its: readonly { readonly node?: string }[]): string {
+  const names = its.flatMap(({ node }) => node ?? [])
+  return placesText(names, 4)
+}
+
+/** The same file of several nodes, such as the kubeconfig of a CNI plugin, has one row. It shows the earliest expiry. */
+function tokenRows(tokens: ServiceAccountKeyPlan['tokens']): ServiceAccountKeyPlan['tokens'] {
+  const groups = Map.groupBy(tokens, ({ kind, place, subject, keyId }) => {
+    const { what = '' } = kind === 'file' ? splitPlace(place) : { what: place }
+    return JSON.stringify([kind, what, subject, keyId])
+  })
+  return [...groups.values()].flatMap((its) => {
+    const [first] = its.toSorted((a, b) => order(a.expirationTimestamp) - order(b.expirationTimestamp))
+    if (first === undefined || its.length === 1) return its
+    const { what = '' } = splitPlace(first.place)
+    return {
+      ...first,
+      place: `${what} on ${nodesText(its.map(({ place }) => splitPlace(place)))}`,
+    }
+  })
+}
+
+function order(time: string | undefined): number {
+  return time === undefined ? Number.POSITIVE_INFINITY : Date.parse(time)
+}
+
+function restartRows(restarts: ServiceAccountKeyPlan['restarts']) {
+  const groups = Map.groupBy(restarts, ({ node: _, ...counts }) => JSON.stringify(counts))
+  return [...groups.values()].flatMap((its) =>
+    its.slice(0, 1).map((first) => ({
+      ...first,
+      nodes: nodesText(its),
+    })),
+  )
 }
 
 function verifierLines(

@@ -230,6 +230,20 @@ test('lists tokens that nothing renews, with their owners, without expired ones'
   ])
 })
 
+test('shows the same file of many nodes, and nodes with the same restarts, in one row of the text', () => {
+  const nodes = Array.from({ length: 5000 }, (_, index) => {
+    const node = `w${index}`
+    const held: FoundToken = { kind: 'file', place: `${node}:/etc/cni/net.d/calico`, claims: token() }
+    return { node, tokens: { value: { mounted: [token()], files: [held] } } }
+  })
+  const plan = planOf(cluster([plane('cp1')], { nodes }))
+  const text = renderServiceAccountKeyPlan(plan, { width: 120, paint: noPaint })
+  expect(plan.tokens).toHaveLength(5000)
+  expect(text).toMatch(/^file +shop\/web .* \/etc\/cni\/net.d\/calico on w0, .* more$/m)
+  expect(text).toMatch(/^w0, .* more +0 +0 +1$/m)
+  expect(text.split('\n').length).toBeLessThan(60)
+})
+
 test('the first pass sets a shutdown delay where there is none', () => {
   const { steps, notes } = planOf(cluster([plane('cp1', { shutdownDelay: '0s' }), plane('cp2')]))
   expect(steps[0]?.actions).toContain('set --shutdown-delay-duration=15s on cp1; the last pass removes it')
