@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SurveyedLeaf } from '../ca/renewal.ts'
 import { messageOf } from '../errors/caught.ts'
-import { hostPort, withoutBrackets } from '../errors/host-port.ts'
+import { hostPort } from '../errors/host-port.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import type { ProcessFacts } from '../pki/node-access.ts'
 import { callHttps } from '../site/http-call.ts'
-import { configurationOf, type Listening, listeningOf, reachable } from '../site/listening.ts'
+import { configurationOf, etcdListening, type Listening, listeningOf } from '../site/listening.ts'
 import type { Site } from '../site/site.ts'
 import { shownChain } from '../tls/handshake.ts'
 import { Certificate } from '../x509/certificate.ts'
@@ -88,10 +88,7 @@ async function serverOf(
     return found && listeningOf(found.argv, await configurationOf(site.node(node), found))
   }
   const flags = flagsOf(running('etcd')?.argv ?? [])
-  const urls = flags[name === 'etcd-server' ? 'listen-client-urls' : 'listen-peer-urls']?.split(',') ?? []
-  const url = URL.parse(urls.find((one) => one.startsWith('https://')) ?? '')
-  if (url === null) return undefined
-  return { host: reachable(withoutBrackets(url.hostname)), port: Number(url.port) }
+  return etcdListening(flags, name === 'etcd-server' ? 'client' : 'peer')
 }
 
 /** Sends a kubeconfig's certificate to an API server, which responds 401 to clients that it cannot authenticate. */

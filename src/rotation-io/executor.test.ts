@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest'
+import { manualRotation } from '../rotation/phase-table.ts'
 import { SiteExecutor } from './executor.ts'
 
 // Each action reaches the part that executes it, and the parts share the same objects.
@@ -45,7 +46,7 @@ test('passes each action to its part; the parts share one site, one set of CAs a
   const identity = part('OwnIdentity')
   const givenTo = (name: string) => made.get(name)!.given
   expect(givenTo('ControlPlanes')).toEqual([site])
-  expect(givenTo('RotationCas')).toEqual([site, planes, random, given])
+  expect(givenTo('RotationCas')).toEqual([site, planes, random, given, manualRotation])
   const parts = { site, planes, copies, cas, identity, requests: part('KubeletRequests') }
   for (const name of ['FileWriting', 'ObjectPatching', 'Probing'])
     expect(givenTo(name), name).toEqual([parts])

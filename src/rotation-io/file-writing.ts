@@ -14,6 +14,7 @@ import { editUnit, unitCommands } from '../pki/systemd-unit.ts'
 import type { Content, WriteFile } from '../rotation/action.ts'
 import type { Digest } from '../rotation/certificate-record.ts'
 import { copyPath } from '../rotation/material.ts'
+import type { CaName } from '../rotation/target.ts'
 import { textOf } from '../site/node-files.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { readCertificates, writeCertificates } from '../x509/certificate.ts'
@@ -217,11 +218,17 @@ export class FileWriting {
         const again = await this.kubeconfig({ caData: content.caData }, now, node)
         return (
           again.text === textOf(now) &&
-          (content.reissue === undefined || this.isOfNewCa(await clientOf(now, node.name)))
+          (content.reissue === undefined || this.isOfNewCa('cluster', await clientOf(now, node.name)))
         )
       }
       case 'reissued':
-        return now.found === 'file' && this.isOfNewCa(orUndefined(() => readCertificates(now.content)[0]))
+        return (
+          now.found === 'file' &&
+          this.isOfNewCa(
+            content.ca,
+            orUndefined(() => readCertificates(now.content)[0]),
+          )
+        )
       case 'definition':
         if (now.found !== 'file') return false
         return (
@@ -233,13 +240,10 @@ export class FileWriting {
     }
   }
 
-  private async isOfNewCa(certificate: Certificate | undefined): Promise<boolean> {
+  private async isOfNewCa(ca: CaName, certificate: Certificate | undefined): Promise<boolean> {
     if (certificate === undefined) return false
-    for (const ca of ['cluster', 'front-proxy'] as const) {
-      const { certificate: signingCa } = await this.parts.cas.pair(ca, 'new')
-      if (verifySignature(certificate, signingCa.publicKey).ok) return true
-    }
-    return false
+    const { certificate: signingCa } = await this.parts.cas.pair(ca, 'new')
+    return verifySignature(certificate, signingCa.publicKey).ok
   }
 
   /** Removes kcert's own folder once it is empty. */

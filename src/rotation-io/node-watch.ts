@@ -1,10 +1,11 @@
 import { onKcertError } from '../errors/caught.ts'
 import { given } from '../errors/given.ts'
-import { flagsOf } from '../pki/component-flags.ts'
+import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import { readKubeletConfiguration, withKubeletFlags } from '../pki/kubelet-configuration.ts'
 import type { NodeAccess, ComponentName as NodeComponent, ProcessFacts } from '../pki/node-access.ts'
 import type { UnitFile } from '../pki/systemd-unit.ts'
+import { healthcheckPath, servingFlags } from '../rotation/etcd/members.ts'
 import { inventoryNode, unitOf } from '../rotation/inventory.ts'
 import { caFileOf, folderOn, keyPathFor } from '../rotation/material.ts'
 import type {
@@ -24,6 +25,7 @@ import {
   flagsWith,
   processOf,
   staticPodDefinitions,
+  staticPodFlags,
   textsOf,
   unitDefinition,
 } from '../site/definitions.ts'
@@ -36,6 +38,8 @@ import type { Site } from '../site/site.ts'
 export interface NodeObservation {
   readonly components: readonly ComponentSnapshot[]
   readonly kubelet?: KubeletSnapshot
+  /** The flags of its etcd member; absent if none is defined, or if it was not asked for. */
+  readonly etcd?: Flags
   readonly files: readonly FileSnapshot[]
   readonly kubeconfigs: readonly KubeconfigSnapshot[]
 }
@@ -63,16 +67,18 @@ export class NodeWatch {
   private readonly node: NodeAccess
   private readonly site: Site
   private readonly files: NodeFiles
+  private readonly readsEtcd: boolean
   private paths: readonly string[] = []
   private patterns: readonly string[] = []
   private readonly units = new Map<string, readonly string[] | undefined>()
   private readonly versions = new Map<string, string | undefined>()
 
-  constructor(node: NodeAccess, site: Site) {
+  constructor(node: NodeAccess, site: Site, readsEtcd = false) {
     this.name = node.name
     this.node = node
     this.site = site
     this.files = new NodeFiles(node, site.reading)
+    this.readsEtcd = readsEtcd
   }
 
   /** Returns the current state of the node. Throws the node's errors. */
@@ -133,7 +139,9 @@ export class NodeWatch {
     const kubelet = await this.kubeletOf(processes, units, read)
     paths.push(...kubelet.paths)
     const manifests = matched.filter((path) => path.startsWith(`${kubelet.manifests}/`))
-    const static_ = await staticPodDefinitions(manifests.flatMap((path) => read.get(path) ?? []))
+    const manifestFiles = manifests.flatMap((path) => read.get(path) ?? [])
+    const static_ = await staticPodDefinitions(manifestFiles)
+    const etcd = this.readsEtcd ? await staticPodFlags(manifestFiles, 'etcd') : undefined
     const definitions = [...static_, ...units.filter(({ name }) => name !== 'kubelet')]
     const components = await Promise.all(
       definitions.map((definition) => this.componentOf(definition, processes, read)),
@@ -146,16 +154,22 @@ export class NodeWatch {
     for (const one of this.site.inventory.kubeconfigs ?? [])
       if ('node' in one && one.node === this.name) paths.push(one.path)
     const snapshots = components.flatMap(({ snapshot }) => snapshot ?? [])
-    const folder = folderOn({ components: snapshots, atMs: 0, certificates: new Map() }, this.name)
+    const observed = { components: snapshots, atMs: 0, certificates: new Map() }
     const hasApiServer = snapshots.some(({ name }) => name === 'kube-apiserver')
+    const folders = (this.readsEtcd ? (['cluster', 'etcd'] as const) : (['cluster'] as const)).map((ca) =>
+      folderOn(observed, this.name, ca),
+    )
+    if (this.readsEtcd) paths.push(...etcdPaths(etcd ?? {}, snapshots))
     const patterns = [
       `${kubelet.manifests}/*`,
       ...kubeconfigPatterns,
       `${kubelet.folder}/kubelet-client-*.pem`,
       `${kubelet.folder}/kubelet-server-*.pem`,
-      ...(hasApiServer ? [`${folder}/*`, `${folder}/old/*`, `${folder}/new/*`] : []),
+      ...(hasApiServer
+        ? folders.flatMap((folder) => [`${folder}/*`, `${folder}/old/*`, `${folder}/new/*`])
+        : []),
     ]
-    return { paths: [...new Set(paths)], patterns, components: snapshots, kubelet: kubelet.snapshot }
+    return { paths: [...new Set(paths)], patterns, components: snapshots, kubelet: kubelet.snapshot, etcd }
   }
 
   private async componentOf(
@@ -297,7 +311,7 @@ export class NodeWatch {
   }
 
   private snapshot(
-    { components, kubelet }: Awaited<ReturnType<NodeWatch['interpret']>>,
+    { components, kubelet, etcd }: Awaited<ReturnType<NodeWatch['interpret']>>,
     read: ReadonlyMap<string, NodeFile>,
   ): NodeObservation {
     const files = [...read.values()].map((file) => withReferences(file, read))
@@ -308,8 +322,24 @@ export class NodeWatch {
       const usedBy = components.find(({ flags }) => flags.kubeconfig === path)?.id
       return [{ id: `${this.name}:${path}`, at: { node: this.name, path }, ...(usedBy && { usedBy }) }]
     })
-    return { components, kubelet, files, kubeconfigs }
+    return { components, kubelet, ...(etcd && { etcd }), files, kubeconfigs }
   }
+}
+
+/** Returns the paths of the files that a rotation of etcd's CA reads: those of the member, and those of the API server as its client. */
+function etcdPaths(flags: Flags, components: readonly ComponentSnapshot[]): readonly string[] {
+  const apis = components.filter(({ name }) => name === 'kube-apiserver')
+  const trust = [
+    flags['trusted-ca-file'],
+    flags['peer-trusted-ca-file'],
+    ...apis.map((api) => caFileOf(api, 'etcd')),
+  ].filter((path) => path !== undefined)
+  const leaves = [
+    ...Object.values(servingFlags).map((flag) => flags[flag]),
+    healthcheckPath(flags),
+    ...apis.map((api) => api.flags['etcd-certfile']),
+  ].filter((path) => path !== undefined)
+  return [...trust, ...trust.map(keyPathFor), ...leaves].filter((path) => path.startsWith('/'))
 }
 
 /** Returns the kubeconfig with the content of the files that it references. */

@@ -6,7 +6,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
 import type { CertificateRecord } from '../rotation/certificate-record.ts'
 import { inventoryNode } from '../rotation/inventory.ts'
-import { manualRotation } from '../rotation/phase-table.ts'
+import { manualRotation, type PhaseTable } from '../rotation/phase-table.ts'
 import type { Observer } from '../rotation/ports.ts'
 import type {
   HandshakeSnapshot,
@@ -24,6 +24,7 @@ import { aheadMsOf, type Site } from '../site/site.ts'
 import { caBundles, workloads } from '../site/workloads.ts'
 import { backends } from './backends.ts'
 import { readIndex } from './copies.ts'
+import { etcdMember } from './etcd-members.ts'
 import { type NodeObservation, NodeWatch } from './node-watch.ts'
 import {
   clusterInfo,
@@ -42,13 +43,13 @@ export class SiteObserver implements Observer {
   readonly pods: PodWatch
   readonly stored: StoredWatch
   readonly planes: ControlPlanes
-  readonly copiesIndex: string
+  readonly table: PhaseTable
   private readonly watches = new Map<string, NodeWatch>()
 
-  /** The second argument is the playbook of the rotation whose copies are observed. */
-  constructor(site: Site, { copiesIndex } = manualRotation) {
+  /** `table`: the playbook of the rotation that is observed. */
+  constructor(site: Site, table = manualRotation) {
     this.site = site
-    this.copiesIndex = copiesIndex
+    this.table = table
     this.planes = new ControlPlanes(site)
     this.pods = new PodWatch(site)
     this.stored = new StoredWatch(site)
@@ -69,7 +70,7 @@ export class SiteObserver implements Observer {
   }
 
   watchOf(node: NodeAccess): NodeWatch {
-    const watch = this.watches.get(node.name) ?? new NodeWatch(node, this.site)
+    const watch = this.watches.get(node.name) ?? new NodeWatch(node, this.site, this.table.readsEtcd)
     this.watches.set(node.name, watch)
     return watch
   }
@@ -79,6 +80,7 @@ export class SiteObserver implements Observer {
 const readers: { readonly [Section in SectionName]: (from: Observation) => Promise<Sections[Section]> } = {
   nodes: nodeSnapshots,
   components: async (from) => (await from.observations()).flatMap(({ components }) => components),
+  etcdMembers,
   kubelets: async (from) => (await from.observations()).flatMap(({ kubelet }) => kubelet ?? []),
   async files(from) {
     const files = (await from.observations()).flatMap((observation) => observation.files)
@@ -222,6 +224,17 @@ async function reach(
   )
 }
 
+async function etcdMembers(from: Observation): Promise<Sections['etcdMembers']> {
+  const observations = await from.observationsByNode()
+  const found = await onEach(await from.nodes(), async (object) => {
+    const node = from.open(object)
+    const observation = observations.get(object.metadata.name)
+    const flags = observation instanceof KcertError ? undefined : observation?.etcd
+    return node === undefined || flags === undefined ? [] : [await etcdMember(from.site, node, flags)]
+  })
+  return found.flat()
+}
+
 async function handshakes(from: Observation): Promise<Sections['handshakes']> {
   const { site } = from
   const [nodes, bundles] = await Promise.all([from.nodes(), from.caBundles()])
@@ -244,7 +257,7 @@ async function copies(from: Observation): Promise<Sections['copies']> {
   const found = await onEach(await from.nodes(), async (object) => {
     const node = from.open(object)
     if (node === undefined) return []
-    return readIndex(node, from.observer.copiesIndex).then(
+    return readIndex(node, from.observer.table.copiesIndex).then(
       (index) => index.copies,
       onKcertError((error) => {
         if (error.code === 'KCERT_BACKUP_DAMAGED') throw error

@@ -115,6 +115,8 @@ interface Scene {
   readonly isStopped?: boolean
   readonly flags?: Readonly<Record<string, string>>
   readonly program?: string
+  /** Arguments of its command line. */
+  readonly words?: readonly string[]
   readonly apis?: readonly string[]
   readonly nodes?: readonly { readonly name: string; readonly addresses: readonly string[] }[]
   /** The request's status after its approval. */
@@ -137,6 +139,7 @@ function probing({
   isStopped,
   flags = {},
   program = 'kube-apiserver',
+  words = ['--secure-port=7000'],
   apis = ['cp1'],
   nodes = [],
   signed,
@@ -151,7 +154,7 @@ function probing({
   const node = {
     name: 'cp1',
     processes: async ([wanted]: readonly string[]) =>
-      isStopped || wanted !== program ? [] : [{ program, pid: 1, argv: [program, '--secure-port=7000'] }],
+      isStopped || wanted !== program ? [] : [{ program, pid: 1, argv: [program, ...words] }],
     readFiles: async (paths: readonly string[]) =>
       paths.map((path): FileContent => {
         const text = files[path]
@@ -211,6 +214,10 @@ function probing({
       if (generation === 'old' && isOldCaGone)
         throw new KcertError('KCERT_ROTATION_REFUSED', 'the key of the old CA is on no node')
       return generation === 'old' ? old : next
+    },
+    bridge: async (ca: string) => {
+      did.push(['bridge', ca])
+      return next!.certificate
     },
   }
   const identity = {
@@ -277,6 +284,48 @@ test('does not count a failure for another reason as distrust', async () => {
     const answer = await probing({ port }).probe(oldTrust)
     expect(answer).toEqual({ ok: false, detail: expect.stringMatching(words) })
   }
+})
+
+const etcd = {
+  program: 'etcd',
+  words: ['--listen-client-urls=http://127.0.0.1:1,https://127.0.0.1:2379'],
+} as const
+const etcdClient = { kind: 'client', at: 'cp1/etcd', ca: 'etcd' } as const
+
+test.each([
+  ['new', 'accepted', true],
+  ['new', 'refused', false],
+  ['old', 'refused', false],
+] as const)(
+  'a client of the %s etcd CA that is accepted, where %s is expected: ok is %s',
+  async (generation, expects, ok) => {
+    const asked: Asked[] = []
+    const port = await answering(leafOf(newCa), undefined, asked)
+    const { probe, tried } = probing({ port, ...etcd })
+    const detail = `cp1/etcd, for a client of the ${generation} etcd CA: accepted (HTTP 200)`
+    expect(await probe({ ...etcdClient, generation, expects })).toEqual({ ok, detail })
+    expect(asked[0]!.text).toMatch(/^GET \/version HTTP/)
+    // A client of the new CA presents the bridge certificate.
+    expect(tried('bridge')).toEqual(
+      Array.from(asked, () => ['bridge', 'etcd']).slice(generation === 'new' ? 0 : asked.length),
+    )
+    expect(tried('dial')[0]).toEqual(['dial', 'cp1', '127.0.0.1', 2379])
+  },
+)
+
+test('does not count a closed connection as a refusal by etcd', async () => {
+  const port = await listening(createTcpServer((socket) => void socket.end()))
+  const subject = { ...etcdClient, generation: 'old', expects: 'refused' } as const
+  expect(await probing({ port, ...etcd }).probe(subject)).toMatchObject({
+    ok: false,
+    detail: expect.stringContaining('unknown'),
+  })
+})
+
+test('a client that trusts only the old etcd CA uses the CA of etcd', async () => {
+  const { probe, tried } = probing({ port: await answering(leafOf(newCa)), ...etcd })
+  expect(await probe({ kind: 'old-trust', at: 'cp1/etcd', expects: 'refused' })).toMatchObject({ ok: true })
+  expect(tried('pair')).toEqual([['pair', 'etcd', 'old']])
 })
 
 test('proves nothing about the old CA when it is missing', async () => {

@@ -14,6 +14,7 @@ import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Probe, ProbeSubject } from '../rotation/action.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
 import type { ProcessId } from '../rotation/snapshot.ts'
+import { etcdClientVerdict } from '../site/etcd-client.ts'
 import { callHttps, type HttpsAnswer } from '../site/http-call.ts'
 import { configurationOf, listeningOf } from '../site/listening.ts'
 import { readCertificates, writeCertificates } from '../x509/certificate.ts'
@@ -24,6 +25,7 @@ import { verifySignature } from '../x509/signature.ts'
 import { beside } from './file-writing.ts'
 import { probeName } from './own-identity.ts'
 import type { Parts } from './parts.ts'
+import { watchEtcdClients } from './watching-etcd-clients.ts'
 import { WatchingHandshakes } from './watching-handshakes.ts'
 
 const pollMs = 250
@@ -47,6 +49,7 @@ export class Probing {
     const deadline = this.now() + deadlineMs
     if (subject.kind === 'handshake-rate') return this.handshakes.rate(subject, deadline)
     if (subject.kind === 'handshake-errors') return this.handshakes.errors(subject, deadline)
+    if (subject.kind === 'etcd-clients') return watchEtcdClients(subject, this.parts)
     for (;;) {
       const { ok, detail } = await this.tryOnce(subject).catch((error: unknown) => ({
         ok: false,
@@ -58,11 +61,11 @@ export class Probing {
   }
 
   private tryOnce(
-    subject: Exclude<ProbeSubject, { kind: 'handshake-rate' | 'handshake-errors' }>,
+    subject: Exclude<ProbeSubject, { kind: 'handshake-rate' | 'handshake-errors' | 'etcd-clients' }>,
   ): Promise<{ ok: boolean; detail: string }> {
     switch (subject.kind) {
       case 'client':
-        return this.client(subject)
+        return subject.ca === 'etcd' ? this.etcdClient(subject) : this.client(subject)
       case 'old-trust':
         return this.oldTrust(subject)
       case 'signer':
@@ -94,10 +97,22 @@ export class Probing {
     return { ok: verdict === expects, detail: said }
   }
 
+  /** Connects to a member of etcd with a new client certificate. A client of the new CA also presents the bridge certificate. */
+  private async etcdClient({ at, ca, generation, expects }: Subject<'client'>) {
+    const running = await this.running(at)
+    const { certificate, key } = await this.parts.identity.client(ca, generation, { commonName: probeName })
+    const bridge = generation === 'new' ? writeCertificates([await this.parts.cas.bridge(ca)]) : ''
+    const client = { certificate: `${certificate}${bridge}`, key }
+    const listening = listeningOf(running.argv)
+    const { verdict, detail } = await etcdClientVerdict(this.parts.site, nodeOf(at), listening, client)
+    const said = `${at}, for a client of the ${generation} etcd CA: ${verdict}`
+    return { ok: verdict === expects, detail: detail === undefined ? said : `${said} (${detail})` }
+  }
+
   /** Connects as a client that trusts only the old CA. The handshake must fail because of the missing trust. */
   private async oldTrust({ at }: Subject<'old-trust'>) {
     const running = await this.running(at)
-    const { certificate } = await this.parts.cas.pair('cluster', 'old')
+    const { certificate } = await this.parts.cas.pair(at.endsWith('/etcd') ? 'etcd' : 'cluster', 'old')
     try {
       const trust = { ca: writeCertificates([certificate]) }
       const { status } = await this.dial(nodeOf(at), running, { path: '/healthz', trust })

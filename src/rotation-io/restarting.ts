@@ -19,6 +19,9 @@ const pollMs = 200
 // A static pod is healthy again 11 to 17 s after its manifest changed, an API server after 35 to 51 s.
 const deadlineMs = 180_000
 
+// With much data, a member needs minutes to catch up.
+const etcdDeadlineMs = 600_000
+
 /** Two readings of one start differ by less than this, and two starts of one component by more. */
 const sameStartMs = 1_000
 
@@ -54,13 +57,13 @@ export class Restarting {
   }
 
   async restart(action: RestartComponent): Promise<void> {
-    const { process: id, how, lease } = action
+    const { process: id, how, lease, killAfterMs } = action
     const [name, program] = id.split('/') as [string, ComponentName]
     const node = this.planes.node(name)
     const held = lease === undefined ? undefined : await holderOf(this.site.objects, lease, name)
     // A process that restarted by itself between plan and write is a new one, but still has the earlier content. The kubelet
     // replaces a static pod in any case.
-    const wroteAt = how === 'service' ? (this.wroteAtMs.get(name) ?? 0) : 0
+    const wroteAt = how === 'definition' ? 0 : (this.wroteAtMs.get(name) ?? 0)
     const isOld = async (running: ProcessFacts | undefined): Promise<boolean> => {
       if (running === undefined || action.replaces === undefined) return false
       const startedAt = await this.site.startedAtMs(name, running)
@@ -69,18 +72,26 @@ export class Restarting {
     const [before] = await node.processes([program])
     if (how === 'service' && (before === undefined || (await isOld(before))))
       await this.begin(node, program, before)
+    const isSignalled = how === 'signal' && before !== undefined && (await isOld(before))
+    if (isSignalled) await sendSignal(node, before, 'TERM')
+    let killAtMs = isSignalled && killAfterMs !== undefined ? this.now() + killAfterMs : undefined
     const begun = this.now()
     let isReleased = held === undefined
     for (;;) {
       const running = (await node.processes([program]).catch(() => []))[0]
       const isGone = action.replaces === undefined || !(await isOld(running))
+      if (!isGone && running !== undefined && killAtMs !== undefined && this.now() >= killAtMs) {
+        killAtMs = undefined
+        await sendSignal(node, running, 'KILL')
+      }
       if (isGone && !isReleased && lease !== undefined && held !== undefined)
         isReleased = await this.release(lease, held, name, running)
       if (isGone && running !== undefined && (await healthStatus(this.site, name, running)) === 200) {
         await this.awaitQuiet(name, program, running)
         return
       }
-      if (this.now() - begun > deadlineMs) throw late(id, name, program, running !== undefined)
+      if (this.now() - begun > (program === 'etcd' ? etcdDeadlineMs : deadlineMs))
+        throw late(id, name, program, running !== undefined)
       await sleep(pollMs)
     }
   }
@@ -204,6 +215,26 @@ export class Restarting {
   private now(): number {
     return this.site.clock().getTime()
   }
+}
+
+/**
+ * Sends a signal to a process of a static pod; its kubelet starts the container again. Does nothing if the process is gone, or if
+ * another one has its ID. Throws KCERT_NODE_COMMAND_FAILED.
+ */
+async function sendSignal(
+  node: NodeAccess,
+  { program, pid, startTicks }: ProcessFacts,
+  signal: 'TERM' | 'KILL',
+): Promise<void> {
+  // The 22nd field is the start of the process. Names of these programs contain no space.
+  const script = '[ "$(cut -d" " -f22 "/proc/$1/stat" 2>/dev/null)" = "$2" ] || exit 0; kill -s "$3" "$1"'
+  const argv = ['sh', '-c', script, 'sh', String(pid), String(startTicks), signal]
+  const { status, stderr } = await node.run(argv, { timeoutMs: 15_000 })
+  if (status === 0) return
+  const what = `${program} (process ${pid}) on node "${node.name}" could not be stopped`
+  throw new KcertError('KCERT_NODE_COMMAND_FAILED', what, {
+    why: stderr === '' ? `kill ended with exit status ${status}` : stderr,
+  })
 }
 
 export function leaseResource(name: string) {

@@ -5,10 +5,10 @@ import { type Issuing, issueBridge, issueSuccessor, withCommonName } from '../ca
 import { orUndefined } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { FileContent } from '../pki/node-access.ts'
-import { copyPath, kcertFolderFor, keyPathFor, materialPaths } from '../rotation/material.ts'
+import { caFileOf, copyPath, kcertFolderIn, keyPathFor, materialPaths } from '../rotation/material.ts'
 import { manualRotation, type PhaseTable, rowNumbered } from '../rotation/phase-table.ts'
 import type { Generation } from '../rotation/signing.ts'
-import { type CaName, caNames, plannedDigest } from '../rotation/target.ts'
+import { type CaName, everyCaName, plannedDigest } from '../rotation/target.ts'
 import { nextName } from '../rotation/target-reading.ts'
 import type { ApiServer, ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
@@ -32,7 +32,7 @@ export class RotationCas {
   private readonly random: RandomBytes
   private readonly table: PhaseTable
   private readonly known = new Map<string, Promise<SigningPair>>()
-  private madeBridge: Promise<Certificate> | undefined
+  private readonly madeBridges = new Map<CaName, Promise<Certificate>>()
 
   constructor(
     site: Site,
@@ -60,24 +60,23 @@ export class RotationCas {
     return asked
   }
 
-  /** Returns the new cluster CA's name and key, certified by the old CA: the certificate on a node, or a new one. */
-  bridge(): Promise<Certificate> {
-    this.madeBridge ??= this.findOrMakeBridge()
-    this.madeBridge.then(
+  /** Returns the new CA's name and key, certified by the old CA: the certificate on a node, or a new one. */
+  bridge(ca: CaName): Promise<Certificate> {
+    const asked = this.madeBridges.get(ca) ?? this.findOrMakeBridge(ca)
+    this.madeBridges.set(ca, asked)
+    asked.then(
       (certificate) => this.site.certificates.add(certificate),
-      () => {
-        this.madeBridge = undefined
-      },
+      () => this.madeBridges.delete(ca),
     )
-    return this.madeBridge
+    return asked
   }
 
   /** Returns the certificate with a digest, including the placeholder digests of a plan. */
   async certificate(digest: string): Promise<Certificate> {
-    for (const ca of caNames) {
+    for (const ca of everyCaName) {
       if (digest === plannedDigest(ca, 'new')) return (await this.pair(ca, 'new')).certificate
+      if (digest === plannedDigest(ca, 'bridge')) return this.bridge(ca)
     }
-    if (digest === plannedDigest('cluster', 'bridge')) return this.bridge()
     const known = this.site.certificates.get(digest) ?? (await this.lookup(digest))
     if (known !== undefined) return known
     throw new KcertError('KCERT_ROTATION_DRIFT', `certificate ${digest} was not found on any node`, {
@@ -159,18 +158,18 @@ export class RotationCas {
     return { certificate, key }
   }
 
-  private async findOrMakeBridge(): Promise<Certificate> {
-    const newCa = (await this.pair('cluster', 'new')).certificate
-    for (const { node, paths } of await this.places('cluster')) {
+  private async findOrMakeBridge(ca: CaName): Promise<Certificate> {
+    const newCa = (await this.pair(ca, 'new')).certificate
+    for (const { node, paths } of await this.places(ca)) {
       const [file] = await this.read(node, [paths.bridge])
       const [bridge] = certificatesIn(file)
       if (bridge?.publicKey.sha256 === newCa.publicKey.sha256) return bridge
     }
-    return issueBridge(newCa, await this.pair('cluster', 'old'), this.issuing())
+    return issueBridge(newCa, await this.pair(ca, 'old'), this.issuing())
   }
 
   private async lookup(digest: string): Promise<Certificate | undefined> {
-    for (const ca of caNames) {
+    for (const ca of everyCaName) {
       for (const { node, paths, own } of await this.places(ca)) {
         const files = [paths.oldCertificate, paths.newCertificate, paths.bridge, own[0]]
         for (const file of await this.read(node, files)) {
@@ -186,11 +185,11 @@ export class RotationCas {
    * flags.
    */
   private async places(ca: CaName) {
-    const flag = ca === 'cluster' ? 'client-ca-file' : 'requestheader-client-ca-file'
-    return (await this.planes.apiServers()).flatMap(({ node, flags }: ApiServer) => {
-      const path = flags[flag]
+    return (await this.planes.apiServers()).flatMap((api: ApiServer) => {
+      const { node, flags } = api
+      const path = caFileOf(api, ca)
       if (path === undefined) return []
-      const paths = materialPaths(kcertFolderFor(flags['client-ca-file']), ca)
+      const paths = materialPaths(kcertFolderIn(flags, ca), ca)
       return [{ node, paths, own: [path, keyPathFor(path)] as const }]
     })
   }

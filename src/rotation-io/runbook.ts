@@ -1,3 +1,4 @@
+import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
 import type { RestartComponent } from '../rotation/action.ts'
 import { restartCommand, unitOf } from '../rotation/inventory.ts'
@@ -72,6 +73,12 @@ async function restartOn(
   { process: id, replaces, how }: RestartComponent,
 ): Promise<ScriptedRestart> {
   const program = id.slice(id.indexOf('/') + 1)
+  if (how === 'signal') {
+    throw new KcertError('KCERT_ROTATION_REFUSED', `scripts cannot restart ${id}`, {
+      why: 'the check between two members of etcd needs all of them at once, so kcert runs this phase itself',
+      next: 'kcert rotate-ca',
+    })
+  }
   const component = program as Parameters<typeof unitOf>[2]
   const aheadMs = await site.clockAheadMs(node)
   const startedAt = replaces === undefined ? undefined : Math.floor((replaces + aheadMs) / 1000)

@@ -86,8 +86,13 @@ export interface RestartComponent {
    * restarts and kcert only waits until it is healthy. A restart can therefore be repeated safely.
    */
   readonly replaces?: number
-  /** The kubelet restarts a static pod because its definition changed; the service manager restarts everything else. */
-  readonly how: 'definition' | 'service'
+  /**
+   * The kubelet restarts a static pod because its definition changed; the service manager restarts everything else. `signal`: kcert
+   * ends the process of a static pod, and the kubelet starts it again. The definition stays as it is.
+   */
+  readonly how: 'definition' | 'service' | 'signal'
+  /** For `signal`: after SIGTERM, SIGKILL follows after this time. Without it, kcert only waits. */
+  readonly killAfterMs?: number
   /** The Lease to release if this process held it, once the process is gone: the time without a leader drops from 17 s to 2 s. */
   readonly lease?: string
 }
@@ -127,6 +132,16 @@ export type Condition =
   /** No pod on the node that was Ready at that time is not Ready now. */
   | { readonly kind: 'backends-ready'; readonly node: string; readonly sinceMs: number }
   | { readonly kind: 'instant'; readonly atMs: number }
+  | { readonly kind: 'healthy'; readonly process: ProcessId }
+  /** Every member of etcd has run for `forMs`, and they agree: etcd/quorum.ts. */
+  | { readonly kind: 'etcd-quorum'; readonly forMs: number }
+  /** This key signed the leaf certificates that the member serves to clients and to other members. */
+  | {
+      readonly kind: 'etcd-serves'
+      readonly member: ProcessId
+      readonly signedBy: Digest
+      readonly bridged: boolean
+    }
 
 export interface WaitUntil {
   readonly kind: 'wait'
@@ -145,6 +160,15 @@ export type ProbeSubject =
       readonly ca: CaName
       readonly generation: 'old' | 'new'
       readonly expects: 'accepted' | 'refused'
+    }
+  /**
+   * The addresses with established connections to a member of etcd. Only those of control-plane nodes and waived ones are allowed.
+   */
+  | {
+      readonly kind: 'etcd-clients'
+      readonly at: ProcessId
+      readonly forMs: number
+      readonly waived: readonly string[]
     }
   /** A connection of a client that trusts only the old CA. */
   | { readonly kind: 'old-trust'; readonly at: ProcessId; readonly expects: 'refused' }
@@ -219,6 +243,7 @@ const evidenceKeys: {
   readonly [Kind in ProbeSubject['kind']]: (of: Extract<ProbeSubject, { kind: Kind }>) => string
 } = {
   client: ({ at, ca, generation, expects }) => `client ${generation} ${ca} ${expects} at ${at}`,
+  'etcd-clients': ({ at }) => `clients of ${at}`,
   'old-trust': ({ at, expects }) => `old trust ${expects} at ${at}`,
   signer: ({ generation }) => `signer ${generation}`,
   kubeconfig: ({ id }) => `kubeconfig ${id}`,

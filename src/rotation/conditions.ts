@@ -1,5 +1,6 @@
 import type { Condition } from './action.ts'
 import { isBundle, podPlace } from './convergence.ts'
+import { quorumGaps } from './etcd/quorum.ts'
 import type { PendingItem } from './phase.ts'
 import { type Observed, onNode, type SectionName, type Snapshot, type Trust } from './snapshot.ts'
 
@@ -145,6 +146,39 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
         .map(({ pod, services }) =>
           pendingItem(`Pod ${pod}`, `not Ready, selected by Service ${services.join(', ')}`),
         ),
+  },
+  healthy: {
+    sees: ['components'],
+    seconds: 2,
+    place: ({ process: id }) => id,
+    missing({ process: id }, { components }) {
+      const running = components.find((one) => one.id === id)?.process
+      return running?.isHealthy === true ? [] : [pendingItem(id, 'not healthy')]
+    },
+  },
+  'etcd-quorum': {
+    sees: ['etcdMembers'],
+    seconds: 6,
+    place: () => 'etcd',
+    missing: ({ forMs }, observed) => quorumGaps(observed, forMs),
+  },
+  'etcd-serves': {
+    sees: ['etcdMembers'],
+    seconds: 1,
+    place: ({ member }) => member,
+    missing({ member, signedBy, bridged }, { etcdMembers, certificates }) {
+      const served = etcdMembers.find(({ id }) => id === member)?.served
+      const wrong = ([leaf = '', ...others]: readonly string[]): string | undefined => {
+        if (leaf === '') return 'does not answer'
+        if (certificates.get(leaf)?.signedBy !== signedBy) return 'serves its previous certificate'
+        if (others.length > 0 === bridged) return undefined
+        return bridged ? 'does not serve the bridge certificate' : 'still serves the bridge certificate'
+      }
+      return (['client', 'peer'] as const).flatMap((part) => {
+        const what = wrong(served?.[part] ?? [])
+        return what === undefined ? [] : [pendingItem(`${member}, ${part} port`, what)]
+      })
+    },
   },
   instant: {
     sees: [],

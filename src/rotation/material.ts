@@ -1,3 +1,4 @@
+import type { Flags } from '../pki/component-flags.ts'
 import type { Content } from './action.ts'
 import { apiServerOn, type ComponentSnapshot, fileAt, type Observed } from './snapshot.ts'
 import { bundleOf, type CaChange, type CaName, changeOf, type Target } from './target.ts'
@@ -5,9 +6,18 @@ import { bundleOf, type CaChange, type CaName, changeOf, type Target } from './t
 // kcert's own folder on a control-plane node, next to the rotated CA. Flags point controller-managers to it, so that no file
 // changes under a process that reads it. Phase 12 deletes it.
 
-/** Returns kcert's folder on a control-plane node: next to the CA file with which its API server authenticates clients. */
-export function folderOn(observed: Observed<'components'>, node: string): string {
-  return kcertFolderFor(apiServerOn(observed, node)?.flags['client-ca-file'])
+/**
+ * Returns kcert's folder on a control-plane node: next to the CA file with which its API server authenticates clients. The rotation
+ * of etcd's CA has another folder, next to that CA.
+ */
+export function folderOn(observed: Observed<'components'>, node: string, ca: CaName = 'cluster'): string {
+  return kcertFolderIn(apiServerOn(observed, node)?.flags ?? {}, ca)
+}
+
+/** Returns kcert's folder for the flags of an API server. */
+export function kcertFolderIn(flags: Flags, ca: CaName): string {
+  const { 'client-ca-file': clientCa, 'etcd-cafile': etcdCa = '/etc/kubernetes/pki/etcd/ca.crt' } = flags
+  return kcertFolderFor(ca === 'etcd' ? etcdCa : clientCa)
 }
 
 /** Returns kcert's folder for the value of the API server's --client-ca-file. */
@@ -28,7 +38,11 @@ export function copyPath(digest: string): string {
 /** Folder of the copies on every node, named by digest. index.jsonl contains the original path of each. */
 export const copiesFolder = '/var/lib/kcert/copies'
 
-const stems = { cluster: 'ca', 'front-proxy': 'front-proxy-ca' } as const satisfies Record<CaName, string>
+const stems = {
+  cluster: 'ca',
+  'front-proxy': 'front-proxy-ca',
+  etcd: 'ca',
+} as const satisfies Record<CaName, string>
 
 /** Returns the paths of the files that phase 1 distributes for a CA. */
 export function materialPaths(folder: string, ca: CaName) {
@@ -69,7 +83,8 @@ function materialOfCa(folder: string, change: CaChange): MaterialFile[] {
     certificates(paths.newCertificate, [newCa.digest]),
     key(paths.oldKey, 'old'),
     certificates(paths.oldCertificate, [oldCa.digest]),
-    certificates(paths.bundle, bundleOf(change)),
+    // etcd's CA files never contain two CAs: its bridge certificate makes them unnecessary.
+    ...(ca === 'etcd' ? [] : [certificates(paths.bundle, bundleOf(change))]),
     ...(bridge ? [certificates(paths.bridge, [bridge.digest])] : []),
   ]
 }
@@ -99,9 +114,16 @@ export function keyPathFor(certificatePath: string): string {
 }
 
 /** Returns the path of the file with which an API server authenticates the CA's clients. With kubeadm it is the CA's own file. */
-export function caFileOf(api: ComponentSnapshot, ca: CaName): string | undefined {
-  return api.flags[ca === 'cluster' ? 'client-ca-file' : 'requestheader-client-ca-file']
+export function caFileOf(api: Pick<ComponentSnapshot, 'flags'>, ca: CaName): string | undefined {
+  return api.flags[caFlags[ca]]
 }
+
+/** The flag of an API server that names the file of a CA. */
+const caFlags = {
+  cluster: 'client-ca-file',
+  'front-proxy': 'requestheader-client-ca-file',
+  etcd: 'etcd-cafile',
+} as const satisfies Record<CaName, string>
 
 function folderOfPath(path: string): string {
   return path.slice(0, path.lastIndexOf('/'))

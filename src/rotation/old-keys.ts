@@ -105,6 +105,7 @@ export function checkNotInUse(observed: Observed<'components' | 'files'>, olds: 
 const caFlags = [
   'client-ca-file',
   'requestheader-client-ca-file',
+  'etcd-cafile',
   'root-ca-file',
   'cluster-signing-cert-file',
 ] as const

@@ -28,6 +28,8 @@ export interface PhaseRow {
   readonly reorders?: true
   /** Complete once other owners have replaced the certificates that kcert does not issue. */
   readonly waitsForOwners?: true
+  /** Servers stop presenting the bridge certificate, so clients that trust only the old CA fail. */
+  readonly endsBridge?: true
   /** Verifiers stop trusting the old CA. After its first action no other phase runs, and nothing can be undone. */
   readonly dropsOld?: true
 }
@@ -41,6 +43,8 @@ export interface PhaseTable {
   readonly journal: string
   /** The index of its copies on each node: a CopySnapshot in JSON on each line. */
   readonly copiesIndex: string
+  /** The observer also reads the members of etcd and their files. */
+  readonly readsEtcd?: true
 }
 
 /** The phases in order. */

@@ -90,12 +90,12 @@ interface PhaseDraft<Section extends SectionName> {
   remarks?(observed: Observed<Section>, target: Target): Iterable<string>
 }
 
-/** Returns the phase for this row, with its sections inferred. It accepts a whole snapshot. */
+/** Returns the phase for this row (of the page, by its ID), with its sections inferred. It accepts a whole snapshot. */
 export function definePhase<const Section extends SectionName>(
-  id: PhaseId,
+  id: PhaseId | PhaseRow,
   { sees, gaps, plan, undo, refusals, remarks }: PhaseDraft<Section>,
 ): Phase {
-  const row = phaseRow(id)
+  const row = typeof id === 'string' ? phaseRow(id) : id
   return {
     ...row,
     sees,

@@ -84,10 +84,9 @@ function planOf(
   target: Target,
   blockers: readonly Refusal[],
 ): RotationPlan {
-  const pods = Map.groupBy(
-    new Map(observed.pods.map((pod) => [pod.uid, pod])).values(),
-    ({ workload }) => workload,
-  )
+  // A playbook without rollouts does not observe pods.
+  const byUid = new Map((observed.pods ?? []).map((pod) => [pod.uid, pod]))
+  const pods = Map.groupBy(byUid.values(), ({ workload }) => workload)
   return {
     apiVersion: 'kcert/v1',
     kind: 'RotationPlan',

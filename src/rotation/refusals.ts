@@ -46,7 +46,7 @@ function planOfOther(ca: CaName): string {
   return commandLine`kcert rotate-ca plan --ca ${ca === 'cluster' ? 'front-proxy' : 'cluster'}`
 }
 
-function unservedLayouts({ nodes }: Observed<'nodes'>): readonly Refusal[] {
+export function unservedLayouts({ nodes }: Observed<'nodes'>): readonly Refusal[] {
   const unserved = nodes.filter(({ layout }) => !servedLayouts.has(layout))
   const layouts = [...new Set(unserved.map(({ layout }) => layout))]
   const names = unserved.map(({ name }) => name).join(', ')
@@ -75,7 +75,7 @@ function refusedKubeconfigs(observed: Observed<'files'>, { waivers }: Target): r
   })
 }
 
-function withoutApiServer({ components }: Observed<'components'>): readonly Refusal[] {
+export function withoutApiServer({ components }: Observed<'components'>): readonly Refusal[] {
   return when(!components.some(({ name }) => name === 'kube-apiserver'), {
     what: 'no kube-apiserver was found on any node',
     why: 'the flags of kube-apiserver tell kcert which CA files are in use; check the access of control-plane nodes in kcert.yaml',
@@ -106,7 +106,7 @@ function sharedCas(observed: Observed<'components' | 'files'>, target: Target): 
   ]
 }
 
-function expiredCas(observed: Observed<never>, { changes }: Target): readonly Refusal[] {
+export function expiredCas(observed: Observed<never>, { changes }: Target): readonly Refusal[] {
   return changes
     .filter(({ oldCa }) => oldCa.notAfterMs <= observed.atMs)
     .map(({ ca, oldCa }) => ({
@@ -120,7 +120,7 @@ function expiredCas(observed: Observed<never>, { changes }: Target): readonly Re
  * Verifiers that trust the parent CA would still trust certificates that the rotated CA signed. OpenSSL does not end a path at a
  * CA that another CA signed.
  */
-function intermediates({ changes }: Target): readonly Refusal[] {
+export function intermediates({ changes }: Target): readonly Refusal[] {
   const isBelow = ({ subject, issuer }: CertificateRecord): boolean => subject !== issuer
   return changes.flatMap(({ ca, oldCa, newCa }) => [
     ...when(isBelow(oldCa), {
@@ -137,7 +137,7 @@ function intermediates({ changes }: Target): readonly Refusal[] {
 }
 
 /** Given two CAs with the same name, OpenSSL takes the first that it finds unless both have key identifiers. */
-function unlikeNames({ changes }: Target): readonly Refusal[] {
+export function unlikeNames({ changes }: Target): readonly Refusal[] {
   return changes
     .filter(
       ({ oldCa, newCa }) =>
@@ -152,7 +152,7 @@ function unlikeNames({ changes }: Target): readonly Refusal[] {
 }
 
 /** Refuses a CA from the operator that has the key of the old CA: such a rotation would not change the key. */
-function sameKeys({ changes }: Target): readonly Refusal[] {
+export function sameKeys({ changes }: Target): readonly Refusal[] {
   return changes
     .filter(({ oldCa, newCa }) => oldCa.spki === newCa.spki)
     .map(({ ca }) => ({
@@ -272,7 +272,7 @@ export function unseenNodes(observed: Observed<'nodes' | 'kubelets'>): readonly 
   ]
 }
 
-function unreachableNodes({ nodes }: Observed<'nodes'>): readonly Refusal[] {
+export function unreachableNodes({ nodes }: Observed<'nodes'>): readonly Refusal[] {
   const gone = nodes.filter(({ unreachable }) => unreachable !== undefined)
   const named = gone.slice(0, 5).map(({ name, unreachable }) => `${name} (${unreachable})`)
   return when(gone.length > 0, {
@@ -282,6 +282,6 @@ function unreachableNodes({ nodes }: Observed<'nodes'>): readonly Refusal[] {
   })
 }
 
-function when(is: boolean, refusal: Refusal): readonly Refusal[] {
+export function when(is: boolean, refusal: Refusal): readonly Refusal[] {
   return is ? [refusal] : []
 }

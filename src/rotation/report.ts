@@ -32,7 +32,7 @@ const pendingItemSchema = v.object({
 const refusalSchema = v.object({ what: text, why: text, next: text })
 
 const caSchema = v.object({
-  ca: v.picklist(['cluster', 'front-proxy']),
+  ca: v.picklist(['cluster', 'front-proxy', 'etcd']),
   oldCa: certificateSchema,
   newCa: certificateSchema,
   oldPin: described(text, 'kubeadm --discovery-token-ca-cert-hash'),

@@ -59,6 +59,36 @@ export interface ComponentSnapshot {
   readonly process?: ProcessSnapshot
 }
 
+/** A member of etcd that runs as a static pod. */
+export interface EtcdMemberSnapshot {
+  /** "cp1/etcd" */
+  readonly id: ProcessId
+  readonly node: string
+  /** Flags in the definition on disk. */
+  readonly flags: Flags
+  /** Absent when no process runs. `isHealthy`: it answered a linearizable read, and no alarm is set. */
+  readonly process?: ProcessSnapshot
+  /** Its view of the cluster, from its metrics. */
+  readonly state?: EtcdState
+  /** Why `state` is absent. */
+  readonly unread?: string
+  /** The chains that it serves to clients and to other members, leaf first; empty when it does not answer. */
+  readonly served: { readonly client: readonly Digest[]; readonly peer: readonly Digest[] }
+}
+
+export interface EtcdState {
+  /** Member ID in hexadecimal. */
+  readonly memberId: string
+  readonly isLeader: boolean
+  readonly isLearner: boolean
+  /** The raft index that it has applied. */
+  readonly applied: number
+  /** IDs of all members that it knows, itself included. */
+  readonly known: readonly string[]
+  /** IDs of the members with which it has a connection. */
+  readonly active: readonly string[]
+}
+
 export interface KubeletSnapshot {
   readonly id: ProcessId
   readonly node: string
@@ -336,6 +366,7 @@ export interface Sections {
   readonly nodes: readonly NodeSnapshot[]
   readonly components: readonly ComponentSnapshot[]
   readonly kubelets: readonly KubeletSnapshot[]
+  readonly etcdMembers: readonly EtcdMemberSnapshot[]
   /** By `fileKey`: trust files, leaf certificates, public keys of key files, kubeconfigs, and all files in kcert's own folder. */
   readonly files: ReadonlyMap<string, FileSnapshot>
   readonly kubeconfigs: readonly KubeconfigSnapshot[]
@@ -367,7 +398,8 @@ export type Observed<Section extends SectionName> = Pick<Sections, Section> & {
 
 export type Snapshot = Observed<SectionName>
 
-export const sectionNames = [
+/** The sections of the page's playbook. */
+export const sectionNames: readonly SectionName[] = [
   'nodes',
   'components',
   'kubelets',
@@ -387,7 +419,7 @@ export const sectionNames = [
   'evidence',
   'copies',
   'intents',
-] as const satisfies readonly SectionName[]
+]
 
 /** Returns the key of a file in the section `files`. */
 export function fileKey(node: string, path: string): string {

@@ -64,7 +64,7 @@ function changeFrom(
 ): CaChange | undefined {
   const laidOut = (what: keyof ReturnType<typeof materialPaths>) =>
     apiServers(observed).flatMap(({ node }) => {
-      return fileAt(observed, node, materialPaths(folderOn(observed, node), ca)[what]) ?? []
+      return fileAt(observed, node, materialPaths(folderOn(observed, node, ca), ca)[what]) ?? []
     })
   const first = (what: 'oldCertificate' | 'newCertificate' | 'bridge') =>
     laidOut(what).flatMap((file) => observed.certificates.get(certificatesIn(file)[0] ?? '') ?? [])[0]
@@ -76,8 +76,10 @@ function changeFrom(
   // A supplied CA is a planned one too, because phase 1 has not distributed it yet.
   const planned = given?.[ca] ?? plannedCa(observed, oldCa, ca, madeKey)
   const newCa = first('newCertificate') ?? known?.newCa ?? { ...planned, digest: plannedDigest(ca, 'new') }
-  if (ca === 'front-proxy' || !withBridge || reason === 'compromise') return { ca, oldCa, newCa }
-  return { ca, oldCa, newCa, bridge: first('bridge') ?? plannedBridge(oldCa, newCa) }
+  // Members of etcd restart one after another, so each must accept the others with either CA in the meantime.
+  if (ca !== 'etcd' && (ca === 'front-proxy' || !withBridge || reason === 'compromise'))
+    return { ca, oldCa, newCa }
+  return { ca, oldCa, newCa, bridge: first('bridge') ?? plannedBridge(ca, oldCa, newCa) }
 }
 
 /**
@@ -121,8 +123,8 @@ function plannedCa(
   }
 }
 
-function plannedBridge(oldCa: CertificateRecord, newCa: CertificateRecord): CertificateRecord {
-  const bridge = reissuedRecord(newCa, oldCa, plannedDigest('cluster', 'bridge'))
+function plannedBridge(ca: CaName, oldCa: CertificateRecord, newCa: CertificateRecord): CertificateRecord {
+  const bridge = reissuedRecord(newCa, oldCa, plannedDigest(ca, 'bridge'))
   return { ...bridge, notBeforeMs: newCa.notBeforeMs }
 }
 
@@ -138,6 +140,8 @@ function isDropping(observed: Observed<TargetSections>, changes: readonly CaChan
   if (observed.intents.some(({ drops }) => drops)) return true
   return changes.some(({ ca, oldCa, newCa }) =>
     apiServers(observed).some((api) => {
+      // An etcd member trusts only the new CA long before the end, and can go back.
+      if (ca === 'etcd') return false
       const trust = certificatesIn(fileAt(observed, api.node, caFileOf(api, ca)))
       return trust.includes(newCa.digest) && !trust.includes(oldCa.digest)
     }),

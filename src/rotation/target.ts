@@ -1,7 +1,9 @@
 import type { CertificateRecord, Digest } from './certificate-record.ts'
 
+/** The CAs that the twelve phases rotate. etcd's CA has a playbook of its own. */
 export const caNames = ['cluster', 'front-proxy'] as const
-export type CaName = (typeof caNames)[number]
+export const everyCaName = [...caNames, 'etcd'] as const
+export type CaName = (typeof everyCaName)[number]
 
 /** One rotated CA. */
 export interface CaChange {

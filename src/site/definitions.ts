@@ -45,6 +45,19 @@ export async function staticPodDefinitions(
   return found.flat()
 }
 
+/** Returns the flags of the static pod that runs this program; undefined if none of the files defines one. */
+export async function staticPodFlags(
+  files: readonly { readonly text?: string }[],
+  program: string,
+): Promise<Flags | undefined> {
+  for (const { text } of files) {
+    const pod = await readStaticPod(text ?? '').catch(() => undefined)
+    const found = pod?.containers.find((one) => one.program === program)
+    if (found !== undefined) return found.flags
+  }
+  return undefined
+}
+
 /** Returns what a unit starts if it is that component; `files` are its own file and its drop-ins. */
 export function unitDefinition(
   name: Definition['name'],

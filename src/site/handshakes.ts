@@ -3,11 +3,13 @@ import { resources } from '../cluster/kinds.ts'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import { getOne, listAll } from '../cluster/readable.ts'
 import { withoutBrackets } from '../errors/host-port.ts'
+import { flagsOf } from '../pki/component-flags.ts'
 import type { ProcessFacts } from '../pki/node-access.ts'
+import type { Digest } from '../rotation/certificate-record.ts'
 import type { CaBundleSnapshot, HandshakeSnapshot } from '../rotation/snapshot.ts'
 import { shownChain } from '../tls/handshake.ts'
 import { Certificate } from '../x509/certificate.ts'
-import { configurationOf, listeningOf } from './listening.ts'
+import { configurationOf, etcdListening, listeningOf } from './listening.ts'
 import type { Site } from './site.ts'
 import { serviceNamed } from './workloads.ts'
 
@@ -21,6 +23,19 @@ export async function processHandshake(
 ): Promise<HandshakeSnapshot | undefined> {
   const { host, port } = listeningOf(running.argv, await configurationOf(site.node(node), running))
   return handshake(site, `${node}/${running.program}`, node, host, port)
+}
+
+/** Returns the chain that a member of etcd presents to clients or to other members, leaf first; empty if it does not respond. */
+export async function etcdChain(
+  site: Site,
+  node: string,
+  running: ProcessFacts,
+  part: 'client' | 'peer',
+): Promise<readonly Digest[]> {
+  const listening = etcdListening(flagsOf(running.argv), part)
+  if (listening === undefined) return []
+  const shown = await handshake(site, `${node}/etcd`, node, listening.host, listening.port)
+  return shown?.chain ?? []
 }
 
 /** Returns the chains of the servers that API servers verify with a caBundle; each distinct chain of a service's endpoints. */

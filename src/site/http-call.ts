@@ -32,19 +32,18 @@ const mostBytes = 64 * 1024 * 1024
 
 /** Returns the server's response. Throws the original error of the socket, of TLS or of HTTP. */
 export function callHttps(call: HttpsCall): Promise<HttpsAnswer> {
-  return exchange(call, connect(tlsOptions(call)), call.trust?.name, readAll)
+  return exchange(call, connect(tlsOptions(call)), call.trust?.name)
 }
 
-/** Returns the status of a GET without TLS: kubelet and kube-proxy report their health this way on loopback. */
-export function callHttp(call: Pick<HttpCall, 'stream' | 'path' | 'timeoutMs'>): Promise<{ status: number }> {
-  return exchange(call, call.stream, undefined, async () => '')
+/** Returns the response to a GET without TLS: kubelet, kube-proxy and etcd report their health this way on loopback. */
+export function callHttp(call: Pick<HttpCall, 'stream' | 'path' | 'timeoutMs'>): Promise<HttpsAnswer> {
+  return exchange(call, call.stream, undefined)
 }
 
 function exchange(
   { stream, method = 'GET', path, headers = {}, body, timeoutMs = 10_000 }: HttpCall,
   connection: Duplex,
   host = 'localhost',
-  read: (answer: IncomingMessage) => Promise<string>,
 ): Promise<HttpsAnswer> {
   return new Promise((resolve, reject) => {
     const sent = request({
@@ -75,7 +74,7 @@ function exchange(
     if (connection !== stream) connection.on('error', fail)
     sent.on('error', fail)
     sent.on('response', (answer) => {
-      read(answer).then((text) => {
+      readAll(answer).then((text) => {
         end()
         resolve({ status: answer.statusCode ?? 0, body: text })
       }, fail)

@@ -32,11 +32,20 @@ export function listeningOf(
   { address, port }: ListeningConfiguration = {},
 ): Listening {
   const flags = flagsOf(argv)
+  if (programOf(argv) === 'etcd') return etcdListening(flags, 'client') ?? { host: '127.0.0.1', port: 2379 }
   const standard = defaultPorts[programOf(argv) as ComponentName]
   return {
     host: reachable(flags['bind-address'] ?? flags.address ?? address),
     port: Number(flags['secure-port'] ?? flags.port ?? port ?? standard ?? 0),
   }
+}
+
+/** Returns where etcd serves TLS to clients or to other members; undefined if it listens on no https:// address. */
+export function etcdListening(flags: Flags, part: 'client' | 'peer'): Listening | undefined {
+  const urls = flags[`listen-${part}-urls`]?.split(',') ?? []
+  const url = URL.parse(urls.find((one) => one.startsWith('https://')) ?? '')
+  if (url === null) return undefined
+  return { host: reachable(withoutBrackets(url.hostname)), port: Number(url.port) }
 }
 
 /** Returns the health endpoint of a component. */

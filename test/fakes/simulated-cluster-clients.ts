@@ -199,7 +199,7 @@ export class SimulatedClients {
       )
     }
     for (const process of this.cluster.processes.values()) {
-      if (process.name === 'kube-apiserver' || !process.isHealthy) continue
+      if (process.name === 'kube-apiserver' || process.name === 'etcd' || !process.isHealthy) continue
       this.count(process.name, process.id, '*', this.wrongWithProcess(process))
     }
     for (const pod of this.cluster.pods.values()) {
@@ -213,11 +213,71 @@ export class SimulatedClients {
       this.tryHandlers(api)
       this.tryJoiner(api)
     }
+    this.tryEtcd()
     for (const node of this.cluster.nodes.keys()) {
       const wrong = this.wrongWithLogs(node)
       const isRestarting = wrong === 'kubelet does not answer' || wrong === '404'
       this.count('logs', 'API servers', `${node}/kubelet`, isRestarting ? undefined : wrong)
     }
+  }
+
+  /** Each member to each other one, in both directions, and each API server to the member beside it. */
+  private tryEtcd(): void {
+    const members = this.cluster.members().filter(({ isHealthy }) => isHealthy)
+    for (const member of members) {
+      for (const other of members) {
+        if (member === other) continue
+        this.count('etcd member', member.id, other.id, this.wrongBetween(member, other))
+      }
+      const api = this.cluster.processes.get(`${member.node}/kube-apiserver`)
+      if (api !== undefined)
+        this.count('API server to etcd', api.id, member.id, this.wrongAtEtcd(api, member))
+      const own = this.cluster.loadedBy(member, 'cert-file')
+      const isOwn = this.trusts(this.cluster.loadedBy(member, 'trusted-ca-file'), own)
+      this.count('gateway of etcd', member.id, member.id, isOwn ? undefined : 'client refused')
+    }
+  }
+
+  private wrongBetween(client: SimulatedProcess, server: SimulatedProcess): string | undefined {
+    const [from, to] = [client, server].map((one) => ({
+      chain: this.cluster.loadedBy(one, 'peer-cert-file'),
+      trust: this.cluster.loadedBy(one, 'peer-trusted-ca-file'),
+    }))
+    if (!this.trusts(from!.trust, to!.chain)) return 'peer not trusted'
+    return this.trusts(to!.trust, from!.chain) ? undefined : 'peer refused'
+  }
+
+  private wrongAtEtcd(api: SimulatedProcess, member: SimulatedProcess): string | undefined {
+    const { cluster } = this
+    if (!this.trusts(cluster.loadedBy(api, 'etcd-cafile'), cluster.loadedBy(member, 'cert-file')))
+      return 'etcd not trusted'
+    const client = cluster.loadedBy(api, 'etcd-certfile')
+    return this.trusts(cluster.loadedBy(member, 'trusted-ca-file'), client) ? undefined : 'client refused'
+  }
+
+  /** IDs of members with which a member has a connection. */
+  peersOf(member: SimulatedProcess): readonly SimulatedProcess[] {
+    return this.cluster
+      .members()
+      .filter(
+        (other) =>
+          other !== member &&
+          other.isHealthy &&
+          this.wrongBetween(member, other) === undefined &&
+          this.wrongBetween(other, member) === undefined,
+      )
+  }
+
+  /** Returns undefined when the member does not respond. */
+  isAcceptedByEtcd(server: string, chain: readonly Digest[]): boolean | undefined {
+    const member = this.cluster.processes.get(server)
+    if (member?.isHealthy !== true) return undefined
+    return this.trusts(this.cluster.loadedBy(member, 'trusted-ca-file'), chain)
+  }
+
+  reachesEtcd(trust: readonly Digest[], server: string): boolean {
+    const member = this.cluster.processes.get(server)
+    return member?.isHealthy === true && this.trusts(trust, this.cluster.loadedBy(member, 'cert-file'))
   }
 
   private wrongWithPod(pod: SimulatedPod, api: SimulatedProcess): string | undefined {

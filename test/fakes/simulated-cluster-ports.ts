@@ -16,6 +16,7 @@ import type {
   ComponentName,
   ComponentSnapshot,
   CopySnapshot,
+  EtcdMemberSnapshot,
   FileHolds,
   FileSnapshot,
   Observed,
@@ -32,6 +33,7 @@ import {
   type FileContent,
   hashOf,
   objectKey,
+  pki,
   type SimulatedCluster,
   type SimulatedProcess,
   servingFlagOf,
@@ -109,6 +111,34 @@ export class SimulatedObserver implements Observer {
         }
       }),
     )
+  }
+
+  /** Set by the scene, which knows who trusts whom. */
+  peersOf: (member: SimulatedProcess) => readonly SimulatedProcess[] = () => []
+
+  etcdMembers(): Sections['etcdMembers'] {
+    const { cluster } = this
+    const nodes = [...cluster.nodes.values()].filter(({ name }) =>
+      cluster.files.has(`${name}:${cluster.definitionPath('etcd')}`),
+    )
+    const idOf = (node: string): string => hashOf(node).slice(0, 16)
+    const known = nodes.map(({ name }) => idOf(name))
+    return nodes.flatMap(({ name: node, isUnreachable }): EtcdMemberSnapshot[] => {
+      if (isUnreachable) return []
+      const id = `${node}/etcd`
+      const { definition: _, ...flags } = cluster.flagsOf(node, 'etcd')
+      const process = cluster.processes.get(id)
+      if (process === undefined) return [{ id, node, flags, served: { client: [], peer: [] } }]
+      const active = this.peersOf(process).map((one) => idOf(one.node))
+      const isLearner = cluster.learners.has(node)
+      const isLeader = cluster.etcdLeader === node
+      const state = { memberId: idOf(node), isLeader, isLearner, applied: 1_000, known, active }
+      const served = {
+        client: process.isHealthy ? cluster.loadedBy(process, 'cert-file') : [],
+        peer: process.isHealthy ? cluster.loadedBy(process, 'peer-cert-file') : [],
+      }
+      return [{ id, node, flags, process: snapshotOf(process), state, served }]
+    })
   }
 
   kubelets(): Sections['kubelets'] {
@@ -334,10 +364,8 @@ function snapshotOf({ startedAtMs, flags, isHealthy }: SimulatedProcess): Proces
   return { startedAtMs, flags, isHealthy }
 }
 
-const indexPath = `${copiesFolder}/index.jsonl`
-
 function copiesOn(cluster: SimulatedCluster, node: string): CopySnapshot[] {
-  const text = cluster.files.get(`${node}:${indexPath}`)?.text ?? ''
+  const text = cluster.files.get(`${node}:${cluster.copiesIndex}`)?.text ?? ''
   return text
     .split('\n')
     .filter((line) => line !== '')
@@ -396,10 +424,10 @@ export class SimulatedExecutor implements Executor {
       })
     }
     if (content.kind === 'copies-over') {
-      const index = this.cluster.files.get(`${node}:${indexPath}`)
+      const index = this.cluster.files.get(`${node}:${this.cluster.copiesIndex}`)
       if (index === undefined) return
       this.cluster.write(node, pastIndex(hashOf(index.text)), index.text, 0o600)
-      return this.cluster.remove(node, indexPath)
+      return this.cluster.remove(node, this.cluster.copiesIndex)
     }
     if (content.kind === 'copies') {
       for (const file of content.of) this.keepFile(node, file.path, action.phase, file)
@@ -489,22 +517,30 @@ export class SimulatedExecutor implements Executor {
   private resolveCertificate(digest: Digest): Digest {
     if (digest === 'planned:cluster/new') return this.newCa('cluster').digest
     if (digest === 'planned:front-proxy/new') return this.newCa('front-proxy').digest
+    if (digest === 'planned:etcd/new') return this.newCa('etcd').digest
+    if (digest === 'planned:etcd/bridge') return this.etcdBridge()
     if (digest !== 'planned:cluster/bridge') return digest
     return this.cluster.certify(this.newCa('cluster'), this.oldCa('cluster')).digest
   }
 
+  private etcdBridge(): Digest {
+    return this.cluster.certify(this.newCa('etcd'), this.oldCa('etcd')).digest
+  }
+
   private oldCa(ca: CaName): CertificateRecord {
+    if (ca === 'etcd') return this.cluster.oldEtcdCa!
     return ca === 'cluster' ? this.cluster.oldCa : this.cluster.oldFrontProxyCa
   }
 
   /** Created once. After a crash, it is read from the nodes, including a key without its certificate. */
   newCa(ca: CaName): CertificateRecord {
-    const stem = ca === 'cluster' ? 'ca' : 'front-proxy-ca'
+    const stem = ca === 'front-proxy' ? 'front-proxy-ca' : 'ca'
+    const path = `:${pki}/${ca === 'etcd' ? 'etcd/' : ''}kcert/new/${stem}.key`
     const known = this.made.get(ca)
     if (known !== undefined) return known
     const spkis = new Set<string>()
     for (const [key, file] of this.cluster.files) {
-      const content = key.endsWith(`/kcert/new/${stem}.key`) ? this.cluster.contentOf(file.text) : undefined
+      const content = key.endsWith(path) ? this.cluster.contentOf(file.text) : undefined
       if (content !== undefined && 'key' in content) spkis.add(content.key)
     }
     const found = [...this.cluster.certificates.values()].find(
@@ -570,11 +606,12 @@ export class SimulatedExecutor implements Executor {
     await this.reach(node)
     const running = this.cluster.processes.get(id)?.startedAtMs
     // A process that restarted on its own before this run wrote to the node has not read the new files.
-    const wroteAtMs = how === 'service' ? (this.wroteAtMs.get(node) ?? 0) : 0
+    const wroteAtMs = how === 'definition' ? 0 : (this.wroteAtMs.get(node) ?? 0)
     const replaces =
       running !== undefined && observed !== undefined && running < wroteAtMs ? running : observed
     const isOld = (): boolean => this.cluster.processes.get(id)?.startedAtMs === replaces
-    if (isOld() && how === 'service') {
+    if (isOld() && how === 'signal') this.cluster.signal(id)
+    else if (isOld() && how === 'service') {
       if (name === 'kubelet') this.cluster.restartKubelet(node)
       else this.restartUnit(id)
     }
@@ -618,6 +655,7 @@ export class SimulatedExecutor implements Executor {
     const deadline = time.nowMs + deadlineMs
     if (subject.kind === 'handshake-rate') return this.handshakeRate(subject)
     if (subject.kind === 'handshake-errors') return this.handshakeErrors(subject, deadline)
+    if (subject.kind === 'etcd-clients') return this.etcdClients(subject)
     for (;;) {
       await time.sleep(50)
       const wrong = this.wrongWith(subject)
@@ -625,6 +663,12 @@ export class SimulatedExecutor implements Executor {
       if (time.nowMs >= deadline) return { ok: false, detail: wrong }
       await time.sleep(150)
     }
+  }
+
+  private async etcdClients({ at, forMs, waived }: Extract<ProbeSubject, { kind: 'etcd-clients' }>) {
+    await this.cluster.time.sleep(forMs)
+    const unknown = this.cluster.etcdClients.filter((address) => !waived.includes(address))
+    return { ok: unknown.length === 0, detail: `clients of ${at}: ${unknown.join(', ') || 'none'}` }
   }
 
   private async handshakeRate({ at, forMs }: Extract<ProbeSubject, { kind: 'handshake-rate' }>) {
@@ -652,18 +696,24 @@ export class SimulatedExecutor implements Executor {
   }
 
   private wrongWith(
-    subject: Exclude<ProbeSubject, { kind: 'handshake-rate' | 'handshake-errors' }>,
+    subject: Exclude<ProbeSubject, { kind: 'handshake-rate' | 'handshake-errors' | 'etcd-clients' }>,
   ): string | undefined {
     switch (subject.kind) {
       case 'client': {
         const ca = subject.generation === 'old' ? this.oldCa(subject.ca) : this.newCa(subject.ca)
-        const isAccepted = this.clients.acceptsClientOf(subject.at, ca, subject.ca)
+        const bridge = subject.generation === 'new' && subject.ca === 'etcd' ? [this.etcdBridge()] : []
+        const isAccepted =
+          subject.ca === 'etcd'
+            ? this.clients.isAcceptedByEtcd(subject.at, [this.cluster.issue('kcert', ca).digest, ...bridge])
+            : this.clients.acceptsClientOf(subject.at, ca, subject.ca)
         if (isAccepted === undefined) return `${subject.at} does not answer`
         const accepted = isAccepted ? 'accepted' : 'refused'
         return accepted === subject.expects ? undefined : `${subject.generation} client ${accepted}`
       }
       case 'old-trust': {
-        const isReached = this.clients.reaches([this.cluster.oldCa.digest], subject.at)
+        const isReached = subject.at.endsWith('/etcd')
+          ? this.clients.reachesEtcd([this.cluster.oldEtcdCa!.digest], subject.at)
+          : this.clients.reaches([this.cluster.oldCa.digest], subject.at)
         return isReached ? 'a client that trusts only the old CA still connects' : undefined
       }
       case 'signer': {
@@ -737,8 +787,8 @@ export class SimulatedExecutor implements Executor {
   }
 
   private index(node: string, copy: CopySnapshot): void {
-    const text = this.cluster.files.get(`${node}:${indexPath}`)?.text ?? ''
-    this.cluster.write(node, indexPath, `${text}${JSON.stringify(copy)}\n`, 0o600)
+    const text = this.cluster.files.get(`${node}:${this.cluster.copiesIndex}`)?.text ?? ''
+    this.cluster.write(node, this.cluster.copiesIndex, `${text}${JSON.stringify(copy)}\n`, 0o600)
   }
 }
 

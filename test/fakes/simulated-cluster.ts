@@ -30,6 +30,8 @@ export interface ClusterShape {
   readonly isByHand?: boolean
   /** The controller-manager publishes a ClusterTrustBundle, and pods of Deployment default/verifier mount it by signerName. */
   readonly hasTrustBundles?: boolean
+  /** Each control-plane node has a member of etcd. */
+  readonly hasEtcd?: boolean
 }
 
 /** The content of a file, serialized as JSON so that equal content has equal bytes. */
@@ -46,7 +48,7 @@ export type FileContent =
     }
   | {
       readonly definition: {
-        readonly component: ComponentName
+        readonly component: ComponentName | 'etcd'
         readonly flags: Readonly<Record<string, string>>
         readonly annotations?: Readonly<Record<string, string>>
         /** Version of its image (default v1.36.3). */
@@ -64,7 +66,7 @@ export interface SimulatedFile {
 export interface SimulatedProcess {
   readonly id: string
   readonly node: string
-  readonly name: ComponentName | 'kubelet'
+  readonly name: ComponentName | 'kubelet' | 'etcd'
   readonly startedAtMs: number
   readonly flags: Readonly<Record<string, string>>
   isHealthy: boolean
@@ -130,10 +132,16 @@ const hotFlags = new Set([
   'tls-cert-file',
   'kubelet-client-certificate',
   'proxy-client-cert-file',
+  'cert-file',
+  'peer-cert-file',
+  'etcd-certfile',
   'cluster-signing-cert-file',
   'cluster-signing-key-file',
 ])
 const coldFlags = new Set([
+  'trusted-ca-file',
+  'peer-trusted-ca-file',
+  'etcd-cafile',
   'root-ca-file',
   'kubeconfig',
   'kubelet-certificate-authority',
@@ -155,6 +163,7 @@ const processNames = [
   'cloud-controller-manager',
   'kube-proxy',
   'kubelet',
+  'etcd',
 ] as const
 
 export class SimulatedCluster {
@@ -181,6 +190,18 @@ export class SimulatedCluster {
   /** CAs of the current rotation. After it, those that it created. */
   oldCa: CertificateRecord
   oldFrontProxyCa: CertificateRecord
+  /** Present with `hasEtcd`. */
+  oldEtcdCa: CertificateRecord | undefined
+  /** Node of etcd's leader. */
+  etcdLeader = 'cp1'
+  /** Members that were promoted neither to voters nor away. */
+  readonly learners = new Set<string>()
+  /** Addresses that are connected to every member, besides those of control-plane nodes. */
+  readonly etcdClients: string[] = []
+  /** The maximum number of members that did not run at the same time. */
+  mostMembersDown = 0
+  /** The index of the copies of the rotation that runs. */
+  copiesIndex = '/var/lib/kcert/copies/index.jsonl'
   readonly isPlain: boolean
   readonly isByHand: boolean
   /** Kubelet version by node (default v1.36.3). */
@@ -206,6 +227,7 @@ export class SimulatedCluster {
     this.time = new SimulatedTime(new Date('2026-11-21T06:00:00Z'), seed)
     this.oldCa = this.makeCa('kubernetes', !sameName)
     this.oldFrontProxyCa = this.makeCa('front-proxy-ca', true)
+    if (shape.hasEtcd) this.oldEtcdCa = this.makeCa('etcd-ca', true)
     for (let i = 1; i <= controlPlanes; i++) this.addNode(`cp${i}`, true, shape)
     for (let i = 1; i <= workers; i++) this.addNode(`w${i}`, false, shape)
     for (const name of ['kube-controller-manager', 'kube-scheduler']) {
@@ -404,7 +426,7 @@ export class SimulatedCluster {
   // --- processes
 
   start(id: string, healthyAfterMs: number): void {
-    const [node, name] = id.split('/') as [string, ComponentName | 'kubelet']
+    const [node, name] = id.split('/') as [string, SimulatedProcess['name']]
     const flags = this.flagsOf(node, name)
     const loaded = new Map<string, string>()
     for (const [flag, path] of Object.entries(flags)) {
@@ -431,7 +453,7 @@ export class SimulatedCluster {
     }
   }
 
-  flagsOf(node: string, name: ComponentName | 'kubelet'): Readonly<Record<string, string>> {
+  flagsOf(node: string, name: SimulatedProcess['name']): Readonly<Record<string, string>> {
     if (name === 'kubelet') {
       return {
         'client-ca-file': this.certificatePath('ca'),
@@ -466,6 +488,7 @@ export class SimulatedCluster {
   stop(id: string): void {
     const process = this.processes.get(id)
     this.processes.delete(id)
+    if (process?.name === 'etcd') this.lostMember(process.node)
     const lease = process && this.leases.get(process.name)
     if (process?.name === 'kube-apiserver') this.time.after(12_000, () => this.endOrphans())
     if (process === undefined || lease?.holder !== process.node) return
@@ -473,6 +496,29 @@ export class SimulatedCluster {
     const electionDelay =
       process.name === 'kube-scheduler' ? this.time.between(2_000, 4_000) : this.time.between(15_600, 18_600)
     this.time.after(electionDelay, () => this.elect(process.name, process.node))
+  }
+
+  /** A signal ends a process. Its kubelet starts the container again, with an unchanged manifest. */
+  signal(id: string): void {
+    const isEtcd = id.endsWith('/etcd')
+    this.time.after(isEtcd ? this.time.between(7_000, 8_000) : 5_000, () => {
+      this.stop(id)
+      this.time.after(this.time.between(1_000, 2_000), () => {
+        if (!this.processes.has(id)) this.start(id, isEtcd ? this.time.between(1_500, 4_000) : 5_000)
+      })
+    })
+  }
+
+  /** A member that stops transfers leadership to another one first. */
+  private lostMember(node: string): void {
+    const up = this.members().filter(({ isHealthy }) => isHealthy)
+    const all = [...this.nodes.values()].filter(({ isControlPlane }) => isControlPlane).length
+    this.mostMembersDown = Math.max(this.mostMembersDown, all - up.length)
+    if (this.etcdLeader === node) this.etcdLeader = up[0]?.node ?? ''
+  }
+
+  members(): readonly SimulatedProcess[] {
+    return [...this.processes.values()].filter(({ name }) => name === 'etcd')
   }
 
   /** Without any API server they lose their Leases, exit, and are restarted: units by systemd, static pods by the kubelet. */
@@ -508,6 +554,7 @@ export class SimulatedCluster {
 
   private becameHealthy(process: SimulatedProcess): void {
     if (process.name === 'kube-apiserver') this.publishClientCas()
+    if (process.name === 'etcd' && this.etcdLeader === '') this.etcdLeader = process.node
     const lease = this.leases.get(process.name)
     if (lease !== undefined && lease.holder === undefined) this.elect(process.name, undefined)
   }
@@ -805,7 +852,8 @@ export class SimulatedCluster {
     )
     if (isControlPlane) this.addControlPlane(name, shape)
     this.time.nowMs += 1
-    for (const id of [...this.componentIds(name), `${name}/kubelet`]) this.start(id, 0)
+    const etcd = this.files.has(`${name}:${this.definitionPath('etcd')}`) ? [`${name}/etcd`] : []
+    for (const id of [...etcd, ...this.componentIds(name), `${name}/kubelet`]) this.start(id, 0)
   }
 
   private addControlPlane(node: string, shape: ClusterShape): void {
@@ -820,9 +868,11 @@ export class SimulatedCluster {
     for (const file of ['admin', 'controller-manager', 'scheduler']) {
       this.write(node, `/etc/kubernetes/${file}.conf`, this.kubeconfig(file, old, this.oldCa), 0o600)
     }
+    const etcd = this.oldEtcdCa === undefined ? {} : this.addMember(node, this.oldEtcdCa)
     const client = { 'client-ca-file': this.certificatePath('ca') }
     const requestheader = { 'requestheader-client-ca-file': this.certificatePath('front-proxy-ca') }
     this.writeDefinition(node, 'kube-apiserver', {
+      ...etcd,
       ...client,
       ...requestheader,
       'tls-cert-file': this.certificatePath('apiserver'),
@@ -852,6 +902,24 @@ export class SimulatedCluster {
     })
   }
 
+  /** Returns the flags of the API server beside the member. */
+  private addMember(node: string, ca: CertificateRecord): Record<string, string> {
+    this.write(node, this.certificatePath('etcd/ca'), { certificates: [ca.digest] })
+    this.write(node, this.keyPath('etcd/ca'), { key: ca.spki }, 0o600)
+    for (const file of ['etcd/server', 'etcd/peer', 'etcd/healthcheck-client', 'apiserver-etcd-client'])
+      this.writeLeaf(node, file, file, ca)
+    this.writeDefinition(node, 'etcd', {
+      'cert-file': this.certificatePath('etcd/server'),
+      'peer-cert-file': this.certificatePath('etcd/peer'),
+      'trusted-ca-file': this.certificatePath('etcd/ca'),
+      'peer-trusted-ca-file': this.certificatePath('etcd/ca'),
+    })
+    return {
+      'etcd-cafile': this.certificatePath('etcd/ca'),
+      'etcd-certfile': this.certificatePath('apiserver-etcd-client'),
+    }
+  }
+
   private writeLeaf(node: string, file: string, subject: string, ca: CertificateRecord): void {
     const { digest, spki } = this.issue(subject, ca)
     this.write(node, this.keyPath(file), { key: spki }, 0o600)
@@ -862,7 +930,11 @@ export class SimulatedCluster {
     return { kubeconfig: { caData, client: this.issue(subject, ca).digest } }
   }
 
-  private writeDefinition(node: string, component: ComponentName, flags: Record<string, string>): void {
+  private writeDefinition(
+    node: string,
+    component: ComponentName | 'etcd',
+    flags: Record<string, string>,
+  ): void {
     this.write(node, this.definitionPath(component), { definition: { component, flags } }, 0o600)
     this.ownFlags.set(`${node}/${component}`, flags)
   }
@@ -911,13 +983,13 @@ export class SimulatedCluster {
       .map((name) => `${node}/${name}`)
   }
 
-  definitionPath(name: ComponentName | 'kubelet'): string {
+  definitionPath(name: SimulatedProcess['name']): string {
     return this.isUnit(name)
       ? `/etc/systemd/system/${name}.service`
       : `/etc/kubernetes/manifests/${name}.yaml`
   }
 
-  isUnit(name: ComponentName | 'kubelet'): boolean {
+  isUnit(name: SimulatedProcess['name']): boolean {
     return this.isPlain || name === 'kube-proxy'
   }
 

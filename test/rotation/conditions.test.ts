@@ -16,6 +16,7 @@ const empty: Sections = {
   nodes: [],
   components: [],
   kubelets: [],
+  etcdMembers: [],
   files: nothing,
   kubeconfigs: [],
   published: [],

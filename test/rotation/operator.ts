@@ -2,7 +2,6 @@ import { RotationSession, type SessionOptions } from '../../src/app/rotate-ca/se
 import { noPaint } from '../../src/output/paint.ts'
 import { renderPhasePlan } from '../../src/output/rotation/plan.ts'
 import { rotationProgress } from '../../src/output/rotation/progress.ts'
-import { playbook } from '../../src/rotation/playbook.ts'
 import type { Runbook } from '../../src/rotation/runbook.ts'
 import type { Settings } from '../../src/rotation/target-reading.ts'
 import { SimulatedExecutor, SimulatedOldKeys } from '../fakes/simulated-cluster-ports.ts'
@@ -66,7 +65,7 @@ export class SimulatedOperator {
     const session = RotationSession.open(
       ports,
       {
-        playbook,
+        playbook: this.scene.playbook,
         settings,
         yes,
         pauseBetween: undefined,

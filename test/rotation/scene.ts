@@ -1,4 +1,5 @@
 import type { Action } from '../../src/rotation/action.ts'
+import type { Playbook } from '../../src/rotation/phase.ts'
 import { playbook } from '../../src/rotation/playbook.ts'
 import type { Executor } from '../../src/rotation/ports.ts'
 import { Rotation, type RotationEvent, type Surroundings } from '../../src/rotation/runner.ts'
@@ -21,6 +22,7 @@ export type Kill = (act: {
 
 /** A cluster, clients that connect continuously, and kcert. */
 export class Scene {
+  readonly playbook: Playbook
   readonly cluster: SimulatedCluster
   readonly clients: SimulatedClients
   readonly journal = new SimulatedJournal()
@@ -32,11 +34,14 @@ export class Scene {
   acts = 0
   confirms: number[] = []
 
-  constructor(shape: ClusterShape = {}, settings: Partial<Settings> = {}) {
+  constructor(shape: ClusterShape = {}, settings: Partial<Settings> = {}, book: Playbook = playbook) {
+    this.playbook = book
     this.cluster = new SimulatedCluster(shape)
+    this.cluster.copiesIndex = book.copiesIndex
     this.clients = new SimulatedClients(this.cluster)
     this.clients.attach()
     this.observer = new SimulatedObserver(this.cluster)
+    this.observer.peersOf = (member) => this.clients.peersOf(member)
     this.settings = { ...defaultSettings, ...settings }
   }
 
@@ -113,7 +118,7 @@ export class Scene {
   }
 
   private surroundings(die: (error: Killed) => void): Surroundings {
-    const { cluster, observer, journal, settings } = this
+    const { playbook: book, cluster, observer, journal, settings } = this
     const executor = new SimulatedExecutor(cluster, this.clients, settings.given)
     let isDead = false
     const never = new Promise<never>(() => {})
@@ -139,7 +144,7 @@ export class Scene {
       probe: (action) => act(action, () => executor.probe(action)),
     }
     return {
-      playbook,
+      playbook: book,
       observer: {
         observe: async (sections) => {
           const observed = await observer.observe(sections)

@@ -14,6 +14,9 @@ export type RelationKind =
   | 'kubelet-serving'
   | 'front-proxy'
   | 'handler'
+  | 'etcd-server'
+  | 'etcd-client'
+  | 'etcd-peer'
   | 'user'
 
 /** All credential holders and all verifiers of one kind of connection. */

@@ -6,7 +6,7 @@ import type { SectionName, Snapshot } from '../snapshot.ts'
 import type { Target } from '../target.ts'
 import type { BrokenPair, Cell } from './board.ts'
 import { perform } from './effects.ts'
-import { pass } from './passing.ts'
+import { type ModelState, pass } from './passing.ts'
 import { World } from './world.ts'
 
 // kcert runs the whole plan on a model before it changes anything. After every action, and in every order in which parallel lanes
@@ -47,8 +47,21 @@ export function checkPlan(
   // A plan that contains only waits, probes and questions changes nothing.
   if (actions.every((action) => changesOf(action) === 'nothing')) return undefined
   const world = new World(snapshot, target, new Set(actions.flatMap(rolledBy)))
+  return checkSteps(world, steps, (action) => {
+    // kcert removes the bridge certificate on purpose, and announces it beforehand.
+    if (rowNumbered(manualRotation, action.phase)?.dropsOld) world.board.set(world.oldAlone, [])
+    perform(world, action)
+  })
+}
+
+/** Returns the first connection that the steps would break in a model. `act` changes the model as an action does. */
+export function checkSteps(
+  state: ModelState,
+  steps: readonly Step[],
+  act: (action: Action) => void,
+): BrokenEdge | undefined {
   for (const step of steps) {
-    const broken = step.kind === 'together' ? runLanes(world, step.lanes) : runAction(world, step)
+    const broken = step.kind === 'together' ? runLanes(state, step.lanes, act) : runAction(state, step, act)
     if (broken !== undefined) return broken
   }
   return undefined
@@ -62,20 +75,22 @@ function rolledBy(action: Action): readonly string[] {
   return workload === undefined ? [] : [workload]
 }
 
-function runAction(world: World, action: Action): BrokenEdge | undefined {
-  // kcert removes the bridge certificate on purpose, and announces it beforehand.
-  if (rowNumbered(manualRotation, action.phase)?.dropsOld) world.board.set(world.oldAlone, [])
-  perform(world, action)
-  return edgeOf(world, action.phase, describeAction(action))
+function runAction(state: ModelState, action: Action, act: (action: Action) => void): BrokenEdge | undefined {
+  act(action)
+  return edgeOf(state, action.phase, describeAction(action))
 }
 
-function edgeOf(world: World, phase: number, after: string): BrokenEdge | undefined {
-  const broken = world.board.takeBroken()
+function edgeOf({ board }: ModelState, phase: number, after: string): BrokenEdge | undefined {
+  const broken = board.takeBroken()
   return broken && { ...broken, phase, after }
 }
 
 /** Runs each lane alone, then checks every combination of the states that the lanes can reach. */
-function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined {
+function runLanes(
+  world: ModelState,
+  lanes: readonly Lane[],
+  act: (action: Action) => void,
+): BrokenEdge | undefined {
   const { board } = world
   const startMs = world.clockMs
   let endMs = startMs
@@ -87,7 +102,7 @@ function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined 
     const touched = board.tracing(() => {
       for (const action of steps) {
         phase = action.phase
-        broken = runAction(world, action)
+        broken = runAction(world, action, act)
         if (broken !== undefined) return
       }
     })
@@ -172,6 +187,18 @@ const adviceFor: Readonly<Record<BrokenPair['kind'], Advice>> = {
   'front-proxy': {
     why: 'webhooks and aggregated API servers must have read both front-proxy CAs first, in phases 5 and 9',
     next: 'kcert rotate-ca --phase 5',
+  },
+  'etcd-server': {
+    why: 'etcd must serve the bridge certificate until every client of etcd has read the new CA',
+    next: 'kcert rotate-ca status --ca etcd',
+  },
+  'etcd-client': {
+    why: 'clients of etcd must present the bridge certificate until every member trusts the new CA',
+    next: 'kcert rotate-ca status --ca etcd',
+  },
+  'etcd-peer': {
+    why: 'members of etcd must present the bridge certificate until every member trusts the new CA',
+    next: 'kcert rotate-ca status --ca etcd',
   },
   handler: {
     why: 'its owner must reissue the certificate, or its caBundle must have both CAs',

@@ -65,8 +65,10 @@ function tablesOf(observed: Snapshot) {
     evidence: new Map(observed.evidence),
     components: new Map(observed.components.map((one) => [one.id, one])),
     kubelets: new Map(observed.kubelets.map((one) => [one.id, one])),
-    handshakes: new Map(observed.handshakes.map((one) => [one.presenter, one])),
-    workloads: new Map(observed.workloads.map((one) => [one.id, one])),
+    // A playbook observes only what it needs.
+    etcdMembers: new Map((observed.etcdMembers ?? []).map((one) => [one.id, one])),
+    handshakes: new Map((observed.handshakes ?? []).map((one) => [one.presenter, one])),
+    workloads: new Map((observed.workloads ?? []).map((one) => [one.id, one])),
   }
 }
 
@@ -98,7 +100,7 @@ class Imagined implements Issuing {
   }
 
   get result(): { observed: Snapshot; target: Target } {
-    const { components, kubelets, handshakes, workloads, ...tables } = this.tables
+    const { components, kubelets, etcdMembers, handshakes, workloads, ...tables } = this.tables
     const observed: Snapshot = {
       ...this.now,
       ...tables,
@@ -106,6 +108,7 @@ class Imagined implements Issuing {
       atMs: this.nowMs + 1_000,
       components: [...components.values()],
       kubelets: [...kubelets.values()],
+      etcdMembers: [...etcdMembers.values()],
       handshakes: [...handshakes.values()],
       workloads: [...workloads.values()],
     }
@@ -270,10 +273,13 @@ class Imagined implements Issuing {
       })
       this.serve(id, kubelet.node, servingPathOf(kubelet))
     }
+    const member = this.tables.etcdMembers.get(id)
+    if (member !== undefined)
+      this.tables.etcdMembers.set(id, { ...member, process: { ...started, flags: member.flags } })
     if (component === undefined) return
     this.tables.components.set(id, { ...component, process: { ...started, flags: component.flags } })
     const { name, node } = component
-    this.now.leases = this.now.leases.map((lease) => {
+    this.now.leases = this.now.leases?.map((lease) => {
       if (lease.name !== name || (lease.holder !== undefined && lease.holder !== node)) return lease
       const others = [...this.tables.components.values()].filter(
         (one) => one.name === name && one.node !== node,

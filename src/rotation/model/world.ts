@@ -15,6 +15,7 @@ import { changeOf, type Target } from '../target.ts'
 import { knowsByConfigMap } from '../verifying.ts'
 import { Board, type Cell, type Relation } from './board.ts'
 import { earlierHolds, earlierTrust } from './earlier.ts'
+import type { ModelState } from './passing.ts'
 import { kubeletRoles, labelOf, type RelationName, type Role, rolesOf } from './roles.ts'
 
 // Every verifier and credential holder in a snapshot. A process that started before its file changed may still use the earlier
@@ -50,7 +51,7 @@ export interface ModelPods {
 }
 
 /** The state of the model: cells on a board, and the data to determine how an action changes them. */
-export class World {
+export class World implements ModelState {
   readonly board: Board
   readonly target: Target
   readonly snapshot: Snapshot
@@ -70,9 +71,7 @@ export class World {
   /** Clients that trust only the old CA, while the bridge certificate exists. */
   readonly oldAlone: Cell
   readonly relations: Readonly<Record<RelationName, Relation>>
-  /** Hot files that were written. They are certainly read a second later. */
-  readonly unread = new Map<Cell, { sinceMs: number; readonly value: number; readonly lagMs: number }>()
-  /** Time that has certainly passed. */
+  readonly unread: ModelState['unread'] = new Map()
   clockMs = 0
 
   /** Equivalent pods of workloads that are not in `rolled` are merged, across workloads. */

@@ -72,7 +72,10 @@ function measureHandshakes(observed: Observed<Sees>, { soakMs }: Target): readon
 }
 
 /** kcert backdates a certificate by minutes. A clock that is further behind would find it not yet valid. */
-function clockGaps({ name, clockSkewMs }: NodeSnapshot, { mostClockSkewMs }: Target): readonly PendingItem[] {
+export function clockGaps(
+  { name, clockSkewMs }: NodeSnapshot,
+  { mostClockSkewMs }: Target,
+): readonly PendingItem[] {
   if (clockSkewMs === undefined) return [{ at: name, what: 'clock unknown' }]
   if (Math.abs(clockSkewMs) <= mostClockSkewMs) return []
   const seconds = Math.round(Math.abs(clockSkewMs) / 1000)

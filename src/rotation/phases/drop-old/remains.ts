@@ -7,7 +7,7 @@ import { changeOf, type Target } from '../../target.ts'
 import { inParallel, patch, rewrite } from '../../tasks.ts'
 import { puttingCopiesAside } from '../../undo.ts'
 
-const kubeadmCerts = { kind: 'Secret', namespace: 'kube-system', name: 'kubeadm-certs' } as const
+export const kubeadmCerts = { kind: 'Secret', namespace: 'kube-system', name: 'kubeadm-certs' } as const
 
 /** Objects and files that could restore the old CA, and kcert's own files. */
 export const remains: Part = (observed, target) => {

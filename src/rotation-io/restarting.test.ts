@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import type { ProcessFacts } from '../pki/node-access.ts'
+import { Restarting } from './restarting.ts'
+
+// Restarts by signal, with real processes: the shell on the node ends exactly the process that was observed.
+
+function started(script: string): ChildProcess {
+  const child = spawn('sh', ['-c', script], { stdio: 'ignore' })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return child
+}
+
+function ticksOf({ pid }: ChildProcess): number {
+  return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ')[21])
+}
+
+function isAlive(child: ChildProcess): boolean {
+  return child.exitCode === null && child.signalCode === null
+}
+
+/** A node whose etcd is this process, until it ends. Then another process runs, as its kubelet starts it. */
+async function nodeWith(child: ChildProcess, startTicks = ticksOf(child)) {
+  const health = createServer((_, answer) => answer.end('{"health":"true"}'))
+  await new Promise<void>((done) => health.listen(0, '127.0.0.1', () => done()))
+  onTestFinished(() => void health.close())
+  const { port } = health.address() as AddressInfo
+  const argv = ['etcd', `--listen-metrics-urls=http://127.0.0.1:${port}`]
+  const facts = (pid: number, ticks: number): ProcessFacts => ({
+    ...{ program: 'etcd', pid, startTicks: ticks, argv },
+    startedAt: new Date(0),
+  })
+  const ran: string[] = []
+  const node = {
+    name: 'cp1',
+    processes: async () => [isAlive(child) ? facts(child.pid!, startTicks) : facts(1, 1)],
+    run: async ([program = '', ...words]: readonly string[]) => {
+      ran.push(words.at(-1) ?? '')
+      const { status, stderr } = spawnSync(program, words, { encoding: 'utf8' })
+      return { status: status ?? 1, stdout: new Uint8Array(), stderr }
+    },
+  }
+  const site = {
+    clock: () => new Date(),
+    dial: (_: string, host: string, at: number) => connect({ host, port: at }),
+    node: () => node,
+    startedAtMs: async (_: string, { pid }: ProcessFacts) => (pid === child.pid ? 1_000 : 900_000),
+    clockAheadMs: async () => 0,
+  }
+  return { restarting: new Restarting(site as never, { node: () => node } as never), ran }
+}
+
+const restart = { kind: 'restart', phase: 3, process: 'cp1/etcd', how: 'signal', replaces: 1_000 } as const
+
+test('ends the process with SIGTERM, and waits until another one is healthy', async () => {
+  const child = started('sleep 60')
+  const { restarting, ran } = await nodeWith(child)
+  await restarting.restart(restart)
+  expect([child.signalCode ?? child.exitCode, ran]).toEqual(['SIGTERM', ['TERM']])
+})
+
+test('ends a process that ignores SIGTERM with SIGKILL after its time', async () => {
+  const child = started('trap "" TERM; while :; do sleep 0.1; done')
+  await new Promise((done) => setTimeout(done, 300))
+  const { restarting, ran } = await nodeWith(child)
+  await restarting.restart({ ...restart, killAfterMs: 500 })
+  expect([child.signalCode, ran]).toEqual(['SIGKILL', ['TERM', 'KILL']])
+})
+
+test('does not end another process that got the same process ID', async () => {
+  const child = started('sleep 60')
+  const { restarting, ran } = await nodeWith(child, ticksOf(child) - 1)
+  const waiting = restarting.restart(restart)
+  await new Promise((done) => setTimeout(done, 1_000))
+  expect([isAlive(child), ran]).toEqual([true, ['TERM']])
+  child.kill('SIGKILL')
+  await waiting
+})
+
+test('only waits when another process than the observed one runs already', async () => {
+  const child = started('sleep 60')
+  const { restarting, ran } = await nodeWith(child)
+  await restarting.restart({ ...restart, replaces: 500_000 })
+  expect([isAlive(child), ran]).toEqual([true, []])
+})
+
+test('reports a process that cannot be ended', async () => {
+  const child = started('sleep 60')
+  const { restarting } = await nodeWith(child)
+  const node = { run: async () => ({ status: 1, stdout: new Uint8Array(), stderr: 'kill: not permitted' }) }
+  Object.assign((restarting as unknown as { planes: { node(): object } }).planes.node(), node)
+  await expect(restarting.restart(restart)).rejects.toMatchObject({
+    code: 'KCERT_NODE_COMMAND_FAILED',
+    why: 'kill: not permitted',
+  })
+})

@@ -1,0 +1,142 @@
+import type { ProbeSubject, Task } from '../action.ts'
+import { isSignedByCa } from '../certificate-record.ts'
+import { leafIn } from '../leaves.ts'
+import { keyPathFor } from '../material.ts'
+import {
+  apiServers,
+  certificatesIn,
+  type EtcdMemberSnapshot,
+  type FileSnapshot,
+  fileAt,
+  fileKey,
+  hasStartedSince,
+  type Observed,
+  type ProcessId,
+  type ProcessSnapshot,
+} from '../snapshot.ts'
+import type { CaChange } from '../target.ts'
+import { wait } from '../tasks.ts'
+
+// Who trusts etcd's CA, and who presents certificates of it.
+
+export type EtcdSections = 'components' | 'files' | 'etcdMembers'
+
+/** A file with etcd's CA, and a process that reads it at startup. */
+export interface EtcdTrustFile {
+  readonly process: ProcessId
+  readonly node: string
+  readonly path: string
+  readonly flag: string
+  readonly running: ProcessSnapshot | undefined
+}
+
+const trustFlags = ['trusted-ca-file', 'peer-trusted-ca-file'] as const
+export const servingFlags = { client: 'cert-file', peer: 'peer-cert-file' } as const
+
+/** Returns the files with the CAs that a member trusts, each once for each flag. */
+export function memberTrustFiles({ id, node, flags, process }: EtcdMemberSnapshot): readonly EtcdTrustFile[] {
+  return trustFlags.flatMap((flag) => {
+    const path = flags[flag]
+    return path === undefined ? [] : [{ process: id, node, path, flag, running: process }]
+  })
+}
+
+/** Returns the files with the CAs with which API servers verify etcd. */
+export function apiTrustFiles(observed: Observed<'components'>): readonly EtcdTrustFile[] {
+  return apiServers(observed).flatMap(({ id, node, flags, process }) => {
+    const flag = 'etcd-cafile'
+    const path = flags[flag]
+    return path === undefined ? [] : [{ process: id, node, path, flag, running: process }]
+  })
+}
+
+/** Returns true when the file contains only the new CA and the process started after it was written. */
+export function trustsNewAlone(
+  observed: Observed<'files'>,
+  { node, path, running }: EtcdTrustFile,
+  { newCa }: CaChange,
+): boolean {
+  const file = fileAt(observed, node, path)
+  return certificatesIn(file).join() === newCa.digest && hasStartedSince(running, file)
+}
+
+/** Returns the processes that may still trust the old CA, so that others must present the bridge certificate to them. */
+export function holdersOfOldTrust(observed: Observed<EtcdSections>, change: CaChange): readonly ProcessId[] {
+  const files = [...observed.etcdMembers.flatMap(memberTrustFiles), ...apiTrustFiles(observed)]
+  const open = files.filter((file) => !trustsNewAlone(observed, file, change))
+  return [...new Set(open.map(({ process }) => process))]
+}
+
+/**
+ * Returns the files with certificates of etcd's CA, each once: those that members serve, those of API servers as clients, and
+ * kubeadm's client certificate for health checks if it exists.
+ */
+export function etcdLeafFiles(observed: Observed<EtcdSections>): readonly FileSnapshot[] {
+  const paths = [
+    ...observed.etcdMembers.flatMap(({ node, flags }) =>
+      [...Object.values(servingFlags).map((flag) => flags[flag]), healthcheckPath(flags)].map(
+        (path) => [node, path] as const,
+      ),
+    ),
+    ...apiServers(observed).map(({ node, flags }) => [node, flags['etcd-certfile']] as const),
+  ]
+  const files = paths.flatMap(([node, path]) => fileAt(observed, node, path) ?? [])
+  return [...new Map(files.map((file) => [fileKey(file.node, file.path), file])).values()]
+}
+
+/** Returns the path of kubeadm's client certificate for health checks and etcdctl, next to the member's CA. */
+export function healthcheckPath(flags: EtcdMemberSnapshot['flags']): string | undefined {
+  return flags['trusted-ca-file']?.replace(/[^/]*$/, 'healthcheck-client.crt')
+}
+
+/** Returns true when the new CA signed the leaf certificate in the file. */
+export function isOfNewCa(observed: Observed<'files'>, file: FileSnapshot, { newCa }: CaChange): boolean {
+  return isSignedByCa(leafIn(observed, file), newCa)
+}
+
+/** Returns the files of a member's CA key that exist on its node. Only `kubeadm join` and `kubeadm certs renew` read them. */
+export function caKeyFiles(observed: Observed<'files'>, member: EtcdMemberSnapshot): readonly FileSnapshot[] {
+  const paths = new Set(memberTrustFiles(member).map(({ path }) => keyPathFor(path)))
+  return [...paths].flatMap((path) => fileAt(observed, member.node, path) ?? [])
+}
+
+/** Returns the members with followers first and the leader last, so that leadership moves at most once. */
+export function leaderLast(members: readonly EtcdMemberSnapshot[]): readonly EtcdMemberSnapshot[] {
+  const isLeader = ({ state }: EtcdMemberSnapshot): boolean => state?.isLeader === true
+  return [...members.filter((one) => !isLeader(one)), ...members.filter(isLeader)]
+}
+
+/**
+ * Returns the restart of a process in place. The manifest stays as kubeadm wrote it. An edit of etcd's manifest would take 48 s: the
+ * kubelet first deletes the mirror pod through its own API server, whose etcd has just stopped.
+ */
+export function restartInPlace(
+  { process: id, running }: Pick<EtcdTrustFile, 'process' | 'running'>,
+  killAfterMs?: number,
+): Task<'restart'> {
+  return {
+    kind: 'restart',
+    process: id,
+    ...(running && { replaces: running.startedAtMs }),
+    how: 'signal',
+    ...(killAfterMs !== undefined && { killAfterMs }),
+  }
+}
+
+/** etcd's own back-off and elections are over by then. */
+const settleMs = 5_000
+
+/** Returns the wait between the restarts of two members. With much data a member needs minutes to catch up. */
+export function awaitQuorum(): Task<'wait'> {
+  const because = 'every member of etcd is healthy, and all agree on one leader'
+  return wait({ kind: 'etcd-quorum', forMs: settleMs }, because, 600_000)
+}
+
+/** Returns the proof at a member with a new connection of a client. A client of the new CA presents the bridge certificate. */
+export function clientAt(
+  at: ProcessId,
+  generation: 'old' | 'new',
+  expects: 'accepted' | 'refused',
+): ProbeSubject {
+  return { kind: 'client', at, ca: 'etcd', generation, expects }
+}

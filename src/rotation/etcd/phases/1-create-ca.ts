@@ -1,0 +1,109 @@
+import type { Task } from '../../action.ts'
+import { folderOn, isLaidOut, materialOf } from '../../material.ts'
+import { definePhase } from '../../phase.ts'
+import { clockGaps } from '../../phases/01-distribute.ts'
+import { kubeadmCerts } from '../../phases/drop-old/remains.ts'
+import { isProven } from '../../proof.ts'
+import { fileAt, fileKey, type Observed, onNode } from '../../snapshot.ts'
+import type { Target } from '../../target.ts'
+import { inLanes, patch, probe, write } from '../../tasks.ts'
+import { indexing, puttingCopiesAside, restoreFiles } from '../../undo.ts'
+import { apiTrustFiles, caKeyFiles, type EtcdSections, etcdLeafFiles, memberTrustFiles } from '../members.ts'
+import { etcdRotation, etcdRow } from '../phase-table.ts'
+
+type Sees = EtcdSections | 'nodes' | 'copies' | 'evidence' | 'kubeadm'
+
+export const createCa = definePhase<Sees>(etcdRow('create-ca'), {
+  sees: ['nodes', 'components', 'etcdMembers', 'files', 'copies', 'evidence', 'kubeadm'],
+
+  *gaps(observed, target) {
+    // kcert's own folder is deleted in the last phase.
+    if (target.isDropping) return
+    for (const { id } of unwatched(observed)) yield { at: id, what: 'its clients are not yet watched' }
+    if (observed.kubeadm?.certsSecret !== undefined)
+      yield {
+        at: 'Secret kube-system/kubeadm-certs',
+        what: 'would give a joining control-plane node the old CA',
+      }
+    for (const node of controlPlanes(observed)) {
+      const { name } = node
+      yield* clockGaps(node, target)
+      for (const { path } of missingMaterial(observed, name, target))
+        yield { at: fileKey(name, path), what: 'not yet distributed' }
+      if (uncopiedPaths(observed, name).length > 0)
+        yield { at: name, what: 'files that will change are not yet copied' }
+      else if (!isProven(observed, { kind: 'copies', node: name }, 0))
+        yield { at: name, what: 'copies not yet tested' }
+    }
+  },
+
+  *plan(observed, target) {
+    const open = unwatched(observed)
+    // A client that Kubernetes does not know (backup, monitoring, the datastore of a CNI plugin) shows only by its connections.
+    yield* inLanes(open.length, open, ({ id: at }) => [
+      probe(
+        { kind: 'etcd-clients', at, forMs: target.soakMs, waived: [...target.waivers] },
+        target.soakMs + 60_000,
+      ),
+    ])
+    const secret = observed.kubeadm?.certsSecret
+    if (secret !== undefined) yield patch(kubeadmCerts, secret, { kind: 'delete' })
+    const [first, ...others] = controlPlanes(observed)
+    if (first === undefined) return
+    // The first node runs alone because the new CA is created there. The other nodes get copies of it.
+    yield* layOut(observed, first.name, target)
+    yield* inLanes(target.atOnce, others, ({ name }) => layOut(observed, name, target))
+    yield* inLanes(target.atOnce, [first, ...others], ({ name }) => copy(observed, name))
+  },
+
+  remarks: () => [
+    'until phase 6 is complete, do not join a control-plane node and do not run kubeadm certs renew: both would use a CA without the bridge certificate',
+  ],
+
+  undo: (copies, now) => [...restoreFiles(copies, now), ...puttingCopiesAside(now, etcdRotation)],
+})
+
+function controlPlanes({ nodes }: Observed<'nodes'>) {
+  return nodes.filter(({ isControlPlane }) => isControlPlane)
+}
+
+function unwatched(observed: Observed<'etcdMembers' | 'evidence'>) {
+  return observed.etcdMembers.filter(
+    ({ id: at }) => !isProven(observed, { kind: 'etcd-clients', at, forMs: 0, waived: [] }, 0),
+  )
+}
+
+function missingMaterial(observed: Observed<Sees>, node: string, target: Target) {
+  return materialOf(folderOn(observed, node, 'etcd'), target).filter(
+    (wanted) => !isLaidOut(observed, node, wanted, target),
+  )
+}
+
+function layOut(observed: Observed<Sees>, node: string, target: Target): readonly Task[] {
+  return missingMaterial(observed, node, target).map(({ path, content, mode }) =>
+    write(observed, node, path, content, mode),
+  )
+}
+
+/** Returns the files on a node that a later phase may change and that have no copy. An existing copy is not replaced. */
+function uncopiedPaths(observed: Observed<Sees>, node: string): readonly string[] {
+  const copied = new Set(onNode(observed.copies, node).flatMap(({ of }) => ('path' in of ? [of.path] : [])))
+  const members = onNode(observed.etcdMembers, node)
+  const trust = [...members.flatMap(memberTrustFiles), ...onNode(apiTrustFiles(observed), node)]
+  const files = [
+    ...onNode(etcdLeafFiles(observed), node),
+    ...members.flatMap((one) => caKeyFiles(observed, one)),
+  ]
+  const paths = new Set([...trust, ...files].map(({ path }) => path))
+  return [...paths].filter((path) => !copied.has(path)).sort()
+}
+
+function copy(observed: Observed<Sees>, node: string): readonly Task[] {
+  const proof = { kind: 'copies', node } as const
+  const of = uncopiedPaths(observed, node).map((path) => {
+    const file = fileAt(observed, node, path)
+    return { path, ...(file && { digest: file.digest }) }
+  })
+  if (of.length > 0) return [indexing(node, { kind: 'copies', of }, etcdRotation), probe(proof)]
+  return isProven(observed, proof, 0) ? [] : [probe(proof)]
+}

@@ -1,0 +1,140 @@
+import type { Task } from '../../action.ts'
+import { keyPathFor } from '../../material.ts'
+import { definePhase, inParts, type Part } from '../../phase.ts'
+import { isProven } from '../../proof.ts'
+import {
+  apiServerOn,
+  type CopySnapshot,
+  certificatesIn,
+  type EtcdMemberSnapshot,
+  fileAt,
+  fileKey,
+  hasStartedSince,
+  type Observed,
+} from '../../snapshot.ts'
+import { type CaChange, changeOf } from '../../target.ts'
+import { probe, rewrite, wait, write } from '../../tasks.ts'
+import { restoreFiles } from '../../undo.ts'
+import { changedFiles, hasRead } from '../../undo-pass.ts'
+import {
+  apiTrustFiles,
+  awaitQuorum,
+  caKeyFiles,
+  clientAt,
+  type EtcdSections,
+  leaderLast,
+  memberTrustFiles,
+  restartInPlace,
+  trustsNewAlone,
+} from '../members.ts'
+import { etcdRow } from '../phase-table.ts'
+import { restartedApi } from './4-restart-api-servers.ts'
+
+type Sees = EtcdSections | 'evidence'
+
+const members: Part<Sees> = (observed, target) => {
+  const change = changeOf(target, 'etcd')
+  if (change === undefined) return { gaps: [], steps: [] }
+  const open = leaderLast(observed.etcdMembers).flatMap((member) => {
+    const restarts = memberTrustFiles(member).some((file) => !trustsNewAlone(observed, file, change))
+    const keys = staleKeys(observed, member, change)
+    const isUnproven = restarts || !isProven(observed, clientAt(member.id, 'old', 'refused'), 0)
+    return restarts || keys.length > 0 || isUnproven ? [{ member, restarts, keys, isUnproven }] : []
+  })
+  return {
+    gaps: open.flatMap(({ member: { id: at }, restarts, keys, isUnproven }) => [
+      ...(restarts ? [{ at, what: 'has not read the new CA' }] : []),
+      ...keys.map(({ node, path }) => ({ at: fileKey(node, path), what: 'not the key of the new CA' })),
+      ...(isUnproven && !restarts ? [{ at, what: 'not yet proven to refuse clients of the old CA' }] : []),
+    ]),
+    steps: [
+      // Never two members at once: the previous run may have stopped in the middle of a restart.
+      ...(open.some(({ restarts }) => restarts) ? [awaitQuorum()] : []),
+      ...open.flatMap(({ member, restarts, keys, isUnproven }) => [
+        ...(restarts ? replaced(observed, member, change) : []),
+        ...keys.map((file) => rewrite(file, { kind: 'ca-key', ca: 'etcd', generation: 'new' })),
+        ...(restarts
+          ? [restartInPlace({ process: member.id, running: member.process }), ...gates(observed, member)]
+          : []),
+        ...(isUnproven ? [probe(clientAt(member.id, 'old', 'refused'))] : []),
+      ]),
+    ],
+  }
+}
+
+export const restartEtcd = definePhase<Sees>(etcdRow('restart-etcd'), {
+  sees: ['components', 'files', 'etcdMembers', 'evidence'],
+  ...inParts(members),
+
+  remarks(observed) {
+    const leader = observed.etcdMembers.find(({ state }) => state?.isLeader)?.id ?? 'unknown'
+    return [
+      `leader: ${leader}; it restarts last, and another member takes over: a write at that moment may get the error "etcdserver: request timed out"`,
+      'while a member restarts (10 to 14 s), its API server waits with requests, and its /readyz fails',
+    ]
+  },
+
+  /**
+   * Members restart with the old CA while every certificate still has the bridge certificate. Then the API servers restart too,
+   * because nothing presents certificates of the new CA after phase 2 is rolled back.
+   */
+  undo(copies, now) {
+    const changed = changedFiles(copies)
+    const back = leaderLast(now.etcdMembers).flatMap((member) => {
+      const paths = memberTrustFiles(member).map(({ path }) => path)
+      const own = new Set([...paths, ...paths.map(keyPathFor)])
+      const files = restoreFiles(copies, now, (node, path) => node === member.node && own.has(path))
+      const trust = files.filter(({ path }) => paths.includes(path))
+      const wasChanged = paths.some((path) => changed.has(fileKey(member.node, path)))
+      const isOpen = trust.length > 0 || (wasChanged && !hasRead(now, member.process, member.node, paths))
+      if (!isOpen) return [...files]
+      return [
+        ...files,
+        restartInPlace({ process: member.id, running: member.process }),
+        ...gates(now, member),
+      ]
+    })
+    return [
+      ...(back.some(({ kind }) => kind === 'restart') ? [awaitQuorum()] : []),
+      ...back,
+      ...apisBack(copies, now),
+    ]
+  },
+})
+
+function replaced(
+  observed: Observed<'files'>,
+  member: EtcdMemberSnapshot,
+  { newCa }: CaChange,
+): readonly Task[] {
+  const paths = new Set(memberTrustFiles(member).map(({ path }) => path))
+  return [...paths].flatMap((path) => {
+    if (certificatesIn(fileAt(observed, member.node, path)).join() === newCa.digest) return []
+    return [write(observed, member.node, path, { kind: 'certificates', certificates: [newCa.digest] }, 0o644)]
+  })
+}
+
+function staleKeys(observed: Observed<'files'>, member: EtcdMemberSnapshot, { newCa }: CaChange) {
+  return caKeyFiles(observed, member).filter(({ holds }) => holds.kind !== 'key' || holds.spki !== newCa.spki)
+}
+
+/** The next member restarts only after this. The API server of the node reports its connection to etcd at /readyz. */
+function gates(observed: Observed<'components'>, { node }: EtcdMemberSnapshot): readonly Task[] {
+  const api = apiServerOn(observed, node)?.id
+  if (api === undefined) return [awaitQuorum()]
+  const until = { kind: 'healthy', process: api } as const
+  return [awaitQuorum(), wait(until, `${api} is ready again`, 120_000)]
+}
+
+/** Returns the restarts of API servers whose file this phase changed: since then they may have restarted and read the new CA. */
+function apisBack(copies: readonly CopySnapshot[], now: Observed<EtcdSections>): readonly Task[] {
+  const changed = changedFiles(copies)
+  return apiTrustFiles(now).flatMap((trust) => {
+    const { node, path, running } = trust
+    const copy = copies.find(({ node: its, of }) => its === node && 'path' in of && of.path === path)
+    if (!changed.has(fileKey(node, path)) || copy === undefined) return []
+    const file = fileAt(now, node, path)
+    const isBack = file?.digest === copy.digest && hasStartedSince(running, file)
+    return isBack ? [] : restartedApi(now, trust)
+  })
+}

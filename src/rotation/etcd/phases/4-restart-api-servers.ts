@@ -1,0 +1,79 @@
+import type { Task } from '../../action.ts'
+import { definePhase, inParts, type Part } from '../../phase.ts'
+import { apiServers, type Observed } from '../../snapshot.ts'
+import { changeOf } from '../../target.ts'
+import { wait } from '../../tasks.ts'
+import {
+  apiTrustFiles,
+  type EtcdSections,
+  type EtcdTrustFile,
+  restartInPlace,
+  trustsNewAlone,
+} from '../members.ts'
+import { etcdRow } from '../phase-table.ts'
+
+const apis: Part<EtcdSections> = (observed, target) => {
+  const change = changeOf(target, 'etcd')
+  if (change === undefined) return { gaps: [], steps: [] }
+  const open = apiTrustFiles(observed).filter((file) => !trustsNewAlone(observed, file, change))
+  return {
+    gaps: open.map(({ process: at }) => ({ at, what: 'has not read the new etcd CA' })),
+    steps: open.flatMap((trust) => restartedApi(observed, trust)),
+  }
+}
+
+const parts = inParts(apis)
+
+export const restartApiServers = definePhase<EtcdSections>(etcdRow('restart-api-servers'), {
+  sees: ['components', 'files', 'etcdMembers'],
+  ...parts,
+
+  refusals(observed, target) {
+    if (apiServers(observed).length > 1 || target.acceptsOutage) return []
+    if ([...parts.gaps(observed, target)].length === 0) return []
+    return [
+      {
+        what: 'the only API server must be restarted',
+        why: 'it reads --etcd-cafile only at startup; the cluster has no API for about 15 s',
+        next: 'kcert rotate-ca --phase 4 --accept-outage',
+      },
+    ]
+  },
+
+  remarks: (observed) =>
+    apiServers(observed)
+      .filter(({ flags }) => flags['shutdown-delay-duration'] === undefined)
+      .map(
+        ({ id }) =>
+          `${id} has no --shutdown-delay-duration: requests that are in flight when it stops may fail (up to 3 on the lab)`,
+      ),
+
+  // The rollback of phase 3 restarts them, once their file has the old CA again.
+  undo: () => [],
+})
+
+/** With SIGTERM alone, an API server waits up to 60 s for open watches. Other requests end within this time. */
+const drainMs = 5_000
+
+/** Returns the restart of an API server. It has until the end of its shutdown delay, in which it serves, and then 5 s. */
+export function restartedApi(
+  observed: Observed<'components'>,
+  trust: Pick<EtcdTrustFile, 'process' | 'running'>,
+): readonly Task[] {
+  const { process: id } = trust
+  const api = apiServers(observed).find((one) => one.id === id)
+  const delay = delayMs(api?.process?.flags['shutdown-delay-duration'] ?? '')
+  return [
+    restartInPlace(trust, delay + drainMs),
+    wait({ kind: 'healthy', process: id }, `${id} is ready again`, 120_000),
+  ]
+}
+
+/** Returns the milliseconds of a duration of Go, such as "1m30s"; 0 for any other text. */
+function delayMs(text: string): number {
+  const units = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 } as const
+  if (!/^(?:\d+(?:h|ms|m|s))+$/.test(text)) return 0
+  return text
+    .matchAll(/(\d+)(ms|h|m|s)/g)
+    .reduce((sum, [, count, unit]) => sum + Number(count) * units[unit as keyof typeof units], 0)
+}

@@ -1,0 +1,39 @@
+import { folderOn, materialOf } from '../../material.ts'
+import { definePhase, inParts, type Part } from '../../phase.ts'
+import { fileAt, fileKey } from '../../snapshot.ts'
+import { rewrite } from '../../tasks.ts'
+import { puttingCopiesAside } from '../../undo.ts'
+import { etcdRotation, etcdRow } from '../phase-table.ts'
+
+type Sees = 'nodes' | 'components' | 'files' | 'copies'
+
+const remains: Part<Sees> = (observed, target) => {
+  const laidOut = observed.nodes
+    .filter(({ isControlPlane }) => isControlPlane)
+    .flatMap(({ name }) =>
+      materialOf(folderOn(observed, name, 'etcd'), target).flatMap(
+        ({ path }) => fileAt(observed, name, path) ?? [],
+      ),
+    )
+  const copies = puttingCopiesAside(observed, etcdRotation)
+  return {
+    gaps: [
+      ...laidOut.map(({ node, path }) => ({ at: fileKey(node, path), what: 'not yet deleted' })),
+      ...copies.map(({ node: at }) => ({ at, what: 'copies not yet archived for the next rotation' })),
+    ],
+    steps: [...copies, ...laidOut.map((file) => rewrite(file, { kind: 'nothing' }))],
+  }
+}
+
+export const finish = definePhase<Sees>(etcdRow('finish'), {
+  sees: ['nodes', 'components', 'files', 'copies'],
+  ...inParts(remains),
+  remarks: () => [
+    "the old CA's key stays in kcert's copies on control-plane nodes, readable only by root, until you archive or destroy it",
+  ],
+  undo: () => ({
+    what: 'phase 6 cannot be rolled back',
+    why: "kcert's copies no longer count as the state before the rotation; to use another CA, rotate again with a new journal",
+    next: 'kcert rotate-ca status',
+  }),
+})

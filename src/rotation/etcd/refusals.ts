@@ -1,0 +1,200 @@
+import { commandLine } from '../../errors/command-line.ts'
+import { leafIn } from '../leaves.ts'
+import { caFileOf, keyPathFor } from '../material.ts'
+import type { Phase, Refusal } from '../phase.ts'
+import {
+  expiredCas,
+  intermediates,
+  sameKeys,
+  unlikeNames,
+  unreachableNodes,
+  unservedLayouts,
+  when,
+  withoutApiServer,
+} from '../refusals.ts'
+import { apiServers, certificatesIn, fileAt, fileKey, onNode, type Snapshot } from '../snapshot.ts'
+import { changeOf, type Target } from '../target.ts'
+import { shortList, untestedVersions } from '../tested-versions.ts'
+import { upgradeInProgress } from '../upgrades.ts'
+import { apiTrustFiles, etcdLeafFiles, isOfNewCa, memberTrustFiles, servingFlags } from './members.ts'
+import { quorumGaps } from './quorum.ts'
+
+// Clusters and states in which kcert does not rotate etcd's CA.
+
+const next = 'kcert rotate-ca plan'
+
+/** Returns why a phase is refused for this cluster in its current state; empty when the phase may start. */
+export function etcdPreflight(
+  observed: Snapshot,
+  target: Target,
+  { number }: Pick<Phase, 'number'>,
+): readonly Refusal[] {
+  const unreachable = unreachableNodes(observed)
+  if (target.isDropping) return unreachable
+  const isFirst = number === 1
+  return [
+    ...unreachable,
+    ...unservedLayouts(observed),
+    ...untestedVersions(observed, target),
+    ...withoutApiServer(observed),
+    ...withoutMembers(observed),
+    ...fewMembers(observed, target),
+    ...expiredCas(observed, target),
+    ...intermediates(target),
+    ...unlikeNames(target),
+    ...sameKeys(target),
+    ...withoutKeyId(target),
+    ...sharedWithCluster(observed, target),
+    ...otherTrust(observed, target),
+    ...otherFiles(observed),
+    ...otherSigners(observed, target),
+    ...unsupported(target),
+    ...(isFirst ? [...keyElsewhere(observed, target), ...upgradeInProgress(observed, target)] : []),
+    // From phase 3 on, the plan waits for it: the previous run may have stopped while a member restarted.
+    ...(number <= 2 ? disagreeing(observed) : learners(observed)),
+  ]
+}
+
+function withoutMembers({ etcdMembers }: Snapshot): readonly Refusal[] {
+  return when(etcdMembers.length === 0, {
+    what: 'no etcd member runs as a static pod on the nodes of this cluster',
+    why: 'kcert rotates the CA of stacked etcd, which kubeadm runs on control-plane nodes. For external etcd, follow the same order by hand',
+    next: 'kcert rotate-ca discover --dry-run',
+  })
+}
+
+function fewMembers({ etcdMembers }: Snapshot, { acceptsOutage }: Target): readonly Refusal[] {
+  const count = etcdMembers.length
+  return when(count > 0 && count < 3 && !acceptsOutage, {
+    what: `etcd has ${count === 1 ? 'only 1 member' : `${count} members`}`,
+    why: 'while one restarts, etcd has no quorum: API servers wait for 10 to 14 s, and requests with a shorter timeout fail',
+    next: 'kcert rotate-ca plan --accept-outage',
+  })
+}
+
+/** A learner does not count for the quorum, and joins it at an unknown time. */
+function learners({ etcdMembers }: Snapshot): readonly Refusal[] {
+  const found = etcdMembers.filter(({ state }) => state?.isLearner).map(({ id }) => id)
+  return when(found.length > 0, {
+    what: `learners: ${shortList(found)}`,
+    why: 'a member is joining; wait until it is promoted, or remove it',
+    next,
+  })
+}
+
+function disagreeing(observed: Snapshot): readonly Refusal[] {
+  if (observed.etcdMembers.length === 0) return []
+  return quorumGaps(observed).map(({ at, what }) => ({
+    what: `etcd is not healthy: ${at} ${what}`,
+    why: 'a restart of another member could end its quorum; repair this first',
+    next,
+  }))
+}
+
+/** Without key identifiers, a verifier with both CAs may choose the wrong one of the old CA and the bridge certificate. */
+function withoutKeyId(target: Target): readonly Refusal[] {
+  const oldCa = changeOf(target, 'etcd')?.oldCa
+  return when(oldCa !== undefined && oldCa.subjectKeyId === undefined, {
+    what: `the etcd CA has no subject key identifier: ${oldCa?.subject}`,
+    why: 'the bridge certificate must refer to it, so that every verifier builds the right path',
+    next: 'kcert ca init --help',
+  })
+}
+
+function sharedWithCluster(observed: Snapshot, target: Target): readonly Refusal[] {
+  const spki = changeOf(target, 'etcd')?.oldCa.spki
+  const shared = apiServers(observed).find((api) =>
+    (['cluster', 'front-proxy'] as const).some((ca) =>
+      certificatesIn(fileAt(observed, api.node, caFileOf(api, ca))).some(
+        (digest) => spki !== undefined && observed.certificates.get(digest)?.spki === spki,
+      ),
+    ),
+  )
+  return when(shared !== undefined, {
+    what: `etcd shares its CA with the cluster or the front proxy (on ${shared?.node})`,
+    why: 'clients of the cluster could connect to etcd, and they would lose their CA; create a separate etcd CA first',
+    next: 'kcert ca init --help',
+  })
+}
+
+/** More CAs in a file would mean more clients that kcert does not know. */
+function otherTrust(observed: Snapshot, target: Target): readonly Refusal[] {
+  const change = changeOf(target, 'etcd')
+  if (change === undefined) return []
+  const { oldCa, newCa } = change
+  const files = [...observed.etcdMembers.flatMap(memberTrustFiles), ...apiTrustFiles(observed)]
+  const found = files.filter(({ node, path }) => {
+    const trust = certificatesIn(fileAt(observed, node, path)).join()
+    return trust !== oldCa.digest && trust !== newCa.digest
+  })
+  return when(found.length > 0, {
+    what: `files that do not contain exactly the etcd CA: ${shortList([...new Set(found.map(({ node, path }) => fileKey(node, path)))])}`,
+    why: 'kcert replaces one CA by another; it does not know the clients of further CAs',
+    next,
+  })
+}
+
+/** The order of phases 3 and 4 depends on it: an API server reads the new CA when its etcd has restarted with it. */
+function otherFiles(observed: Snapshot): readonly Refusal[] {
+  const incomplete = observed.etcdMembers.flatMap(({ id, node, flags }) =>
+    [...Object.values(servingFlags), 'trusted-ca-file', 'peer-trusted-ca-file'].flatMap((flag) =>
+      fileAt(observed, node, flags[flag]) === undefined ? [`${id} --${flag}=${flags[flag] ?? ''}`] : [],
+    ),
+  )
+  const apis = apiServers(observed).flatMap(({ id, node, flags }) => {
+    const { 'etcd-cafile': trust, 'etcd-certfile': client } = flags
+    const isCommon = onNode(observed.etcdMembers, node).some((one) => one.flags['trusted-ca-file'] === trust)
+    return [
+      ...(trust !== undefined && isCommon ? [] : [`${id} --etcd-cafile=${trust ?? ''}`]),
+      ...(fileAt(observed, node, client) === undefined ? [`${id} --etcd-certfile=${client ?? ''}`] : []),
+    ]
+  })
+  return [
+    ...when(incomplete.length > 0, {
+      what: `files of etcd that are not set or cannot be read: ${shortList(incomplete)}`,
+      why: 'kcert rotates the CA of members that use TLS for clients and for other members',
+      next,
+    }),
+    ...when(apis.length > 0, {
+      what: `flags of API servers that do not name the files of the etcd member beside them: ${shortList(apis)}`,
+      why: 'kcert is not tested with API servers that use another etcd; set --etcd-cafile to the --trusted-ca-file of etcd on the same node',
+      next,
+    }),
+  ]
+}
+
+function otherSigners(observed: Snapshot, target: Target): readonly Refusal[] {
+  const change = changeOf(target, 'etcd')
+  if (change === undefined) return []
+  const found = etcdLeafFiles(observed).filter((file) => {
+    const leaf = leafIn(observed, file)
+    return leaf?.signedBy !== change.oldCa.spki && !isOfNewCa(observed, file, change)
+  })
+  return when(found.length > 0, {
+    what: `certificates that the etcd CA did not sign: ${shortList(found.map(({ node, path }) => fileKey(node, path)))}`,
+    why: 'kcert reissues only certificates of the CA that it rotates',
+    next,
+  })
+}
+
+function unsupported({ newKeys, reason }: Target): readonly Refusal[] {
+  return when(newKeys || reason === 'compromise', {
+    what: 'new keys for the certificates of etcd are not supported',
+    why: 'etcd reads certificate and key from two files at each handshake, which cannot be replaced at once. Rotate the CA without --new-keys and --reason compromise',
+    next: 'kcert rotate-ca plan',
+  })
+}
+
+function keyElsewhere(observed: Snapshot, target: Target): readonly Refusal[] {
+  const change = changeOf(target, 'etcd')
+  const hasKey = apiServers(observed).some((api) => {
+    const path = caFileOf(api, 'etcd')
+    const holds = fileAt(observed, api.node, path && keyPathFor(path))?.holds
+    return holds?.kind === 'key' && holds.spki === change?.oldCa.spki
+  })
+  return when(!hasKey, {
+    what: 'no control-plane node has the key of the etcd CA',
+    why: commandLine`phase 1 signs the bridge certificate with it; copy it beside the CA certificate on one control-plane node (mode 0600)`,
+    next,
+  })
+}

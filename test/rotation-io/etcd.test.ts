@@ -1,0 +1,158 @@
+import { expect, test } from 'vitest'
+import { actionsOf } from '../../src/rotation/action.ts'
+import { etcdPlaybook } from '../../src/rotation/etcd/playbook.ts'
+import { phaseOf } from '../../src/rotation/phase.ts'
+import type { Snapshot } from '../../src/rotation/snapshot.ts'
+import { defaultSettings } from '../../src/rotation/target-reading.ts'
+import { SiteExecutor } from '../../src/rotation-io/executor.ts'
+import { SiteObserver } from '../../src/rotation-io/observer.ts'
+import { type Certificate, readCertificates } from '../../src/x509/certificate.ts'
+import { readPrivateKeyFile } from '../../src/x509/keys.ts'
+import { verifySignature } from '../../src/x509/signature.ts'
+import { controlPlaneTree } from '../pki/kubeadm-tree.ts'
+import { MemoryNode } from './memory-node.ts'
+import { sitesOf } from './memory-site.ts'
+
+// The files of the first three phases, with real certificates: what kcert observes on nodes, and what it writes there.
+
+const pki = '/etc/kubernetes/pki'
+const leaves = ['etcd/server', 'etcd/peer', 'etcd/healthcheck-client', 'apiserver-etcd-client']
+
+function manifest(program: string, flags: Readonly<Record<string, string>>): string {
+  const words = Object.entries(flags).map(([name, value]) => `    - --${name}=${value}\n`)
+  return `apiVersion: v1\nkind: Pod\nmetadata:\n  name: ${program}\nspec:\n  containers:\n  - name: ${program}\n    image: ${program}:1\n    command:\n    - ${program}\n${words.join('')}`
+}
+
+function controlPlane(name: string): MemoryNode {
+  const node = new MemoryNode(
+    name,
+    controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z'), nodeName: name }),
+  )
+  const put = (program: string, flags: Readonly<Record<string, string>>) =>
+    node.files.set(`/etc/kubernetes/manifests/${program}.yaml`, {
+      content: Buffer.from(manifest(program, flags)),
+      mode: 0o600,
+    })
+  put('kube-apiserver', {
+    'client-ca-file': `${pki}/ca.crt`,
+    'requestheader-client-ca-file': `${pki}/front-proxy-ca.crt`,
+    'etcd-cafile': `${pki}/etcd/ca.crt`,
+    'etcd-certfile': `${pki}/apiserver-etcd-client.crt`,
+  })
+  put('etcd', {
+    'cert-file': `${pki}/etcd/server.crt`,
+    'peer-cert-file': `${pki}/etcd/peer.crt`,
+    'trusted-ca-file': `${pki}/etcd/ca.crt`,
+    'peer-trusted-ca-file': `${pki}/etcd/ca.crt`,
+  })
+  return node
+}
+
+const sections = ['nodes', 'components', 'kubelets', 'etcdMembers', 'files', 'copies'] as const
+
+async function opened(nodes: ReadonlyMap<string, MemoryNode>) {
+  const site = (await sitesOf(nodes))()
+  const observer = new SiteObserver(site, etcdPlaybook)
+  let serial = 0
+  const random = (length: number) => Buffer.alloc(length, ++serial)
+  const executor = new SiteExecutor({ site, random, table: etcdPlaybook })
+  const observe = async () => {
+    const read = await observer.observe(sections)
+    const observed = { ...read, evidence: new Map(), intents: [], kubeadm: undefined } as unknown as Snapshot
+    const target = etcdPlaybook.targetOf(observed, { ...defaultSettings, cas: ['etcd'] }, [])
+    return { observed, target }
+  }
+  /** Performs only the writes of a phase. */
+  const write = async (phase: number): Promise<number> => {
+    const { observed, target } = await observe()
+    const writes = phaseOf(etcdPlaybook, phase)
+      .plan(observed, target)
+      .flatMap(actionsOf)
+      .filter((action) => action.kind === 'write-file')
+    for (const action of writes) await executor.write(action)
+    return writes.length
+  }
+  return { observe, write }
+}
+
+function certificatesAt(node: MemoryNode, path: string): Certificate[] {
+  return readCertificates(node.files.get(`${pki}/${path}`)!.content)
+}
+
+function keyAt(node: MemoryNode, path: string): string | undefined {
+  return readPrivateKeyFile(node.files.get(`${pki}/${path}`)!.content).publicKey?.sha256
+}
+
+test('observes members without a process, with the files of member and API server', async () => {
+  const nodes = new Map([['cp1', controlPlane('cp1')]])
+  const { observed, target } = await (await opened(nodes)).observe()
+  expect(observed.etcdMembers).toEqual([
+    expect.objectContaining({ id: 'cp1/etcd', node: 'cp1', served: { client: [], peer: [] } }),
+  ])
+  expect(observed.etcdMembers[0]).not.toHaveProperty('process')
+  const paths = [...observed.files.values()].map(({ path }) => path)
+  for (const leaf of leaves) expect(paths).toContain(`${pki}/${leaf}.crt`)
+  expect(paths).toContain(`${pki}/etcd/ca.key`)
+  expect(target.changes.map(({ ca, oldCa, newCa }) => [ca, oldCa.subject, newCa.subject])).toEqual([
+    ['etcd', 'CN=etcd-ca', 'CN=etcd-ca-2'],
+  ])
+})
+
+test('the page’s rotation does not read the members of etcd', async () => {
+  const nodes = new Map([['cp1', controlPlane('cp1')]])
+  const observed = await new SiteObserver((await sitesOf(nodes))()).observe(sections)
+  expect(observed.etcdMembers).toEqual([])
+  expect([...observed.files.values()].map(({ path }) => path)).not.toContain(`${pki}/etcd/server.crt`)
+})
+
+test('writes one new CA to all nodes, and certificates that verify with either CA', async () => {
+  const nodes = new Map(['cp1', 'cp2'].map((name) => [name, controlPlane(name)]))
+  const [cp1, cp2] = [nodes.get('cp1')!, nodes.get('cp2')!]
+  const [old] = certificatesAt(cp1, 'etcd/ca.crt')
+  const before = leaves.map((leaf) => certificatesAt(cp2, `${leaf}.crt`)[0]!)
+  const run = await opened(nodes)
+  expect(await run.write(1)).toBeGreaterThan(0)
+  const [made] = certificatesAt(cp1, 'etcd/kcert/new/ca.crt')
+  expect(certificatesAt(cp2, 'etcd/kcert/new/ca.crt')[0]!.fingerprintSha256).toBe(made!.fingerprintSha256)
+  expect([made!.subject.text, keyAt(cp2, 'etcd/kcert/new/ca.key')]).toEqual([
+    'CN=etcd-ca-2',
+    made!.publicKey.sha256,
+  ])
+  // The copies have an index of their own, beside that of the page's rotation.
+  expect(cp2.files.has('/var/lib/kcert/copies/etcd-index.jsonl')).toBe(true)
+  expect(cp2.files.has('/var/lib/kcert/copies/index.jsonl')).toBe(false)
+  // A second process finds what the first one wrote.
+  const again = await opened(nodes)
+  expect(await again.write(2)).toBe(8)
+  for (const [index, leaf] of leaves.entries()) {
+    const [now, bridge, ...more] = certificatesAt(cp2, `${leaf}.crt`)
+    expect(more).toEqual([])
+    expect(verifySignature(now!, made!.publicKey).ok).toBe(true)
+    expect([bridge!.subject.text, bridge!.publicKey.sha256]).toEqual(['CN=etcd-ca-2', made!.publicKey.sha256])
+    expect(verifySignature(bridge!, old!.publicKey).ok).toBe(true)
+    expect(bridge!.authorityKeyId).toBe(old!.subjectKeyId)
+    expect(bridge!.notAfterMs).toBeLessThanOrEqual(old!.notAfterMs)
+    expect(now!.publicKey.sha256).toBe(before[index]!.publicKey.sha256)
+    expect([now!.subject.text, now!.subjectAltNames, now!.extendedKeyUsage]).toEqual([
+      before[index]!.subject.text,
+      before[index]!.subjectAltNames,
+      before[index]!.extendedKeyUsage,
+    ])
+  }
+  expect(await again.write(2)).toBe(0)
+  expect(await again.write(3)).toBe(4)
+  expect(certificatesAt(cp2, 'etcd/ca.crt').map(({ fingerprintSha256 }) => fingerprintSha256)).toEqual([
+    made!.fingerprintSha256,
+  ])
+  expect(keyAt(cp2, 'etcd/ca.key')).toBe(made!.publicKey.sha256)
+})
+
+test('no output of a plan contains a private key', async () => {
+  const nodes = new Map([['cp1', controlPlane('cp1')]])
+  const { observed, target } = await (await opened(nodes)).observe()
+  const plans = etcdPlaybook.phases.map((phase) => phase.plan(observed, target))
+  const key = nodes.get('cp1')!.files.get(`${pki}/etcd/ca.key`)!.content.toString()
+  const [, body = ''] = key.split('\n')
+  expect(body.length).toBeGreaterThan(20)
+  expect(JSON.stringify([plans, [...observed.files], observed.etcdMembers])).not.toContain(body)
+})

@@ -1,0 +1,373 @@
+import { expect, test } from 'vitest'
+import { actionsOf, type Step } from '../../src/rotation/action.ts'
+import { changesOf, describeAction } from '../../src/rotation/effects.ts'
+import { brokenEtcdConnection } from '../../src/rotation/etcd/model.ts'
+import { etcdPlaybook } from '../../src/rotation/etcd/playbook.ts'
+import { phaseOf } from '../../src/rotation/phase.ts'
+import type { Snapshot } from '../../src/rotation/snapshot.ts'
+import type { Settings } from '../../src/rotation/target-reading.ts'
+import type { ClusterShape } from '../fakes/simulated-cluster.ts'
+import { SimulatedOperator } from './operator.ts'
+import { Scene } from './scene.ts'
+
+// The rotation of etcd's CA on a simulated cluster. Every member, API server and gateway connects after every event.
+
+const shape: ClusterShape = { controlPlanes: 3, workers: 1, namespaces: 3, hasEtcd: true }
+const nodes = ['cp1', 'cp2', 'cp3']
+const phases = [1, 2, 3, 4, 5, 6]
+
+function sceneOf(settings: Partial<Settings> = {}, given: Partial<ClusterShape> = {}): Scene {
+  const scene = new Scene({ ...shape, ...given }, { cas: ['etcd'], ...settings }, etcdPlaybook)
+  scene.cluster.etcdLeader = 'cp2'
+  return scene
+}
+
+function observeIn(scene: Scene) {
+  return scene.asProcess((rotation) => rotation.observe(etcdPlaybook.sections))
+}
+
+async function run(scene: Scene, from: number, to: number): Promise<void> {
+  for (let phase = from; phase <= to; phase++) await scene.asProcess((rotation) => rotation.run(phase))
+}
+
+async function undo(scene: Scene, from: number): Promise<void> {
+  for (let phase = from; phase >= 1; phase--) await scene.asProcess((rotation) => rotation.undo(phase))
+}
+
+/** Returns the CAs that each process has in memory, by name. */
+function trusts({ cluster }: Scene): Record<string, string> {
+  const flags = ['trusted-ca-file', 'peer-trusted-ca-file', 'etcd-cafile']
+  return Object.fromEntries(
+    [...cluster.processes.values()].flatMap((process) =>
+      flags.flatMap((flag) =>
+        process.flags[flag] === undefined
+          ? []
+          : [
+              [
+                `${process.id} ${flag}`,
+                cluster
+                  .loadedBy(process, flag)
+                  .map((digest) => cluster.certificates.get(digest)?.subject)
+                  .join(),
+              ],
+            ],
+      ),
+    ),
+  )
+}
+
+function leavesOf({ cluster }: Scene): string[][] {
+  const files = ['etcd/server', 'etcd/peer', 'etcd/healthcheck-client', 'apiserver-etcd-client']
+  return nodes.flatMap((node) =>
+    files.map((file) => {
+      const { text } = cluster.read(node, cluster.certificatePath(file))!
+      return cluster.certificatesIn(text).map((digest) => cluster.certificates.get(digest)!.issuer)
+    }),
+  )
+}
+
+/** Returns etcd's files and manifests. Copies stay. */
+function bytes(scene: Scene): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(scene.files()).filter(([key]) => /etcd|manifests/.test(key) && !key.includes('/kcert/')),
+  )
+}
+
+test('changes the CA with one restart of each process, and no connection fails', async () => {
+  const scene = sceneOf()
+  const { cluster } = scene
+  cluster.restarts.length = 0
+  const manifests = Object.entries(scene.files()).filter(([key]) => key.includes('/manifests/'))
+  await run(scene, 1, 2)
+  expect(cluster.restarts).toEqual([])
+  expect(new Set(leavesOf(scene).map(String))).toEqual(new Set(['CN=etcd-ca-2,CN=etcd-ca']))
+  await run(scene, 3, 3)
+  // Followers first, the leader last.
+  expect(cluster.restarts).toEqual(['cp1/etcd', 'cp3/etcd', 'cp2/etcd'])
+  await run(scene, 4, 6)
+  expect(cluster.restarts.slice(3)).toEqual(nodes.map((node) => `${node}/kube-apiserver`))
+  expect(cluster.mostMembersDown).toBe(1)
+  expect(scene.clients.failures).toEqual([])
+  expect(new Set(Object.values(trusts(scene)))).toEqual(new Set(['CN=etcd-ca-2']))
+  expect(new Set(leavesOf(scene).map(String))).toEqual(new Set(['CN=etcd-ca-2']))
+  // Manifests stay as kubeadm wrote them, and nothing of kcert is left beside the CA.
+  const after = scene.files()
+  expect(Object.entries(after).filter(([key]) => key.includes('/manifests/'))).toEqual(manifests)
+  expect(Object.keys(after).filter((key) => key.includes('/kcert/'))).toEqual([])
+  expect(cluster.objects.has('Secret kube-system/kubeadm-certs')).toBe(false)
+  expect(cluster.read('cp3', '/etc/kubernetes/pki/etcd/ca.key')?.text).toContain(
+    [...cluster.certificates.values()].find(({ subject, isCa }) => isCa && subject === 'CN=etcd-ca-2')!.spki,
+  )
+})
+
+test.each(['before', 'after'] as const)(
+  'ends in the same place when kcert is killed %s each action',
+  async (when) => {
+    const scene = sceneOf()
+    const kills = await scene.killedAtEachAct(when, phases, (phase) =>
+      scene.asProcess((rotation) => rotation.run(phase)).then(() => {}),
+    )
+    expect(kills).toBeGreaterThan(40)
+    expect(scene.cluster.mostMembersDown).toBe(1)
+    expect(scene.clients.failures).toEqual([])
+    expect(new Set(Object.values(trusts(scene)))).toEqual(new Set(['CN=etcd-ca-2']))
+    expect(new Set(leavesOf(scene).map(String))).toEqual(new Set(['CN=etcd-ca-2']))
+  },
+)
+
+test.each([1, 2, 3, 4, 5])('rolls back from phase %i to the same bytes and the same trust', async (last) => {
+  const scene = sceneOf()
+  const [before, trusted] = [bytes(scene), trusts(scene)]
+  await run(scene, 1, last)
+  await undo(scene, last)
+  expect(bytes(scene)).toEqual(before)
+  expect(trusts(scene)).toEqual(trusted)
+  expect(scene.cluster.mostMembersDown).toBeLessThanOrEqual(1)
+  expect(scene.clients.failures).toEqual([])
+  // The next rotation starts from the beginning.
+  await run(scene, 1, 6)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('rolls back from the middle of phase 3, killed at each action', async () => {
+  const scene = sceneOf()
+  const [before, trusted] = [bytes(scene), trusts(scene)]
+  await run(scene, 1, 2)
+  let acts = 0
+  scene.kill = () => (++acts === 8 ? 'after' : undefined)
+  await expect(run(scene, 3, 3)).rejects.toThrow()
+  scene.kill = () => undefined
+  await scene.cluster.time.pass(20_000)
+  await scene.killedAtEachAct('after', [3, 2, 1], (phase) =>
+    scene.asProcess((rotation) => rotation.undo(phase)).then(() => {}),
+  )
+  expect(bytes(scene)).toEqual(before)
+  expect(trusts(scene)).toEqual(trusted)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('phase 6 cannot be rolled back', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 6)
+  await expect(scene.asProcess((rotation) => rotation.undo(6))).rejects.toMatchObject({
+    message: 'phase 6 cannot be rolled back',
+  })
+})
+
+function planned({ observed, target }: Awaited<ReturnType<typeof observeIn>>, phase: number) {
+  return phaseOf(etcdPlaybook, phase).plan(observed, target)
+}
+
+function brokenBy(
+  { observed, target }: Awaited<ReturnType<typeof observeIn>>,
+  steps: readonly Step[],
+): string | undefined {
+  return brokenEtcdConnection(observed, target, steps)?.what
+}
+
+test('refuses certificates of the new CA without the bridge certificate', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 1)
+  const on = await observeIn(scene)
+  const bridge = on.target.changes[0]!.bridge!.digest
+  const bare = JSON.parse(JSON.stringify(planned(on, 2)).replaceAll(`["${bridge}"]`, '[]')) as Step[]
+  expect(brokenBy(on, planned(on, 2))).toBeUndefined()
+  expect(brokenBy(on, bare)).toMatch(/breaks a connection: .* would refuse cp1\/etcd, --/)
+})
+
+test('refuses a member that trusts only the new CA before all present the bridge certificate', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 1)
+  const on = await observeIn(scene)
+  expect(brokenBy(on, planned(on, 3))).toMatch(
+    /^the plan of phase 3 breaks a connection: cp1\/etcd, --.*trusted-ca-file/,
+  )
+})
+
+test.each(['cp3/etcd', 'cp2/kube-apiserver'])(
+  'refuses to remove the bridge certificate while %s has the old CA in memory',
+  async (id) => {
+    const scene = sceneOf()
+    await run(scene, 1, 4)
+    const on = await observeIn(scene)
+    expect(brokenBy(on, planned(on, 5))).toBeUndefined()
+    const older = <One extends { id: string; process?: { startedAtMs: number } }>(one: One): One =>
+      one.id === id ? { ...one, process: { ...one.process!, startedAtMs: 0 } } : one
+    const observed: Snapshot = {
+      ...on.observed,
+      etcdMembers: on.observed.etcdMembers.map(older),
+      components: on.observed.components.map(older),
+    }
+    expect(brokenBy({ ...on, observed }, planned(on, 5))).toContain(`${id}, --`)
+    const [refusal] = phaseOf(etcdPlaybook, 5).refusals(observed, on.target)
+    expect(refusal?.what).toBe(`still trusting the old etcd CA: ${id}`)
+  },
+)
+
+test('refuses to restore old certificates before members trust the old CA again', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 3)
+  await expect(scene.asProcess((rotation) => rotation.undo(2))).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: expect.stringContaining('breaks a connection'),
+  })
+})
+
+test('no plan with steps in another order breaks a connection unless the model refuses it', async () => {
+  const refused: number[] = []
+  for (const phase of [2, 3, 5]) {
+    const scene = sceneOf()
+    await run(scene, 1, phase - 1)
+    const on = await observeIn(scene)
+    // Without waits and checks, which would stop it.
+    const changes = planned(on, phase)
+      .flatMap(actionsOf)
+      .filter((action) => changesOf(action) === 'node')
+    const reversed = changes.toReversed()
+    if (brokenBy(on, reversed) !== undefined) {
+      refused.push(phase)
+      continue
+    }
+    await scene.asProcess((rotation) => rotation.performAll(reversed))
+    await scene.cluster.time.pass(60_000)
+    expect(scene.clients.failures).toEqual([])
+  }
+  // Chains satisfy old and new members alike, so the order within a phase is free for trust. The quorum is what orders phase 3.
+  expect(refused).toEqual([])
+})
+
+test('waits for the quorum before and after each restart', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 2)
+  const on = await observeIn(scene)
+  const acts = planned(on, 3).flatMap(actionsOf)
+  const kinds = acts.flatMap((action) =>
+    action.kind === 'restart' ? [action.process] : action.kind === 'wait' ? [action.until.kind] : [],
+  )
+  const each = (node: string) => [`${node}/etcd`, 'etcd-quorum', 'healthy']
+  expect(kinds).toEqual(['etcd-quorum', ...each('cp1'), ...each('cp3'), ...each('cp2')])
+  expect(acts.filter(({ kind }) => kind === 'restart')).toEqual(
+    ['cp1', 'cp3', 'cp2'].map((node) => expect.objectContaining({ process: `${node}/etcd`, how: 'signal' })),
+  )
+})
+
+test.each<[string, (scene: Scene) => void, Partial<Settings>, RegExp]>([
+  [
+    'a learner',
+    ({ cluster }) => cluster.learners.add('cp3'),
+    {},
+    /etcd is not healthy: cp3\/etcd is a learner/,
+  ],
+  ['a member that is down', ({ cluster }) => cluster.stop('cp3/etcd'), {}, /cp3\/etcd no process runs/],
+  ['new keys', () => {}, { newKeys: true }, /new keys for the certificates of etcd are not supported/],
+  [
+    'a CA without key identifier',
+    ({ cluster }) => {
+      const { subjectKeyId: _, authorityKeyId: __, ...bare } = cluster.oldEtcdCa!
+      cluster.know(bare)
+    },
+    {},
+    /has no subject key identifier/,
+  ],
+  [
+    'a CA that the cluster uses too',
+    ({ cluster }) => {
+      for (const node of nodes)
+        cluster.write(node, cluster.certificatePath('ca'), { certificates: [cluster.oldEtcdCa!.digest] })
+    },
+    {},
+    /shares its CA with the cluster/,
+  ],
+  [
+    'another CA beside etcd’s',
+    ({ cluster }) => {
+      const trust = [cluster.oldEtcdCa!.digest, cluster.oldCa.digest]
+      cluster.write('cp2', cluster.certificatePath('etcd/ca'), { certificates: trust })
+    },
+    {},
+    /do not contain exactly the etcd CA: cp2:/,
+  ],
+  [
+    'no key of the CA',
+    ({ cluster }) => {
+      for (const node of nodes) cluster.remove(node, '/etc/kubernetes/pki/etcd/ca.key')
+    },
+    {},
+    /no control-plane node has the key of the etcd CA/,
+  ],
+])('refuses to start with %s', async (_what, change, settings, message) => {
+  const scene = sceneOf(settings)
+  change(scene)
+  const before = scene.files()
+  await expect(run(scene, 1, 1)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: expect.stringMatching(message),
+  })
+  expect(scene.files()).toEqual(before)
+})
+
+test('refuses fewer than three members unless the outage is accepted', async () => {
+  await expect(run(sceneOf({}, { controlPlanes: 1 }), 1, 1)).rejects.toMatchObject({
+    message: expect.stringMatching(/^etcd has only 1 member/),
+  })
+  const scene = sceneOf({ acceptsOutage: true }, { controlPlanes: 1 })
+  scene.cluster.etcdLeader = 'cp1'
+  await run(scene, 1, 6)
+  expect(new Set(Object.values(trusts(scene)))).toEqual(new Set(['CN=etcd-ca-2']))
+})
+
+test('names clients that Kubernetes does not know before it changes anything, until they are accepted', async () => {
+  const scene = sceneOf()
+  scene.cluster.etcdClients.push('10.0.0.99')
+  const before = scene.files()
+  await expect(run(scene, 1, 1)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_GATE',
+    why: expect.stringContaining('10.0.0.99'),
+  })
+  expect(scene.files()).toEqual(before)
+  scene.settings = { ...scene.settings, waivers: new Set(['10.0.0.99']) }
+  await run(scene, 1, 6)
+})
+
+test('refuses a cluster without stacked etcd', async () => {
+  await expect(run(sceneOf({}, { hasEtcd: false }), 1, 1)).rejects.toMatchObject({
+    message: expect.stringMatching(/^no etcd member runs as a static pod/),
+  })
+})
+
+test('shows its own six phases, plans all of them, and reports the end', async () => {
+  const scene = sceneOf()
+  const operator = new SimulatedOperator(scene)
+  const settings = { cas: ['etcd'] as const }
+  const status = await operator.command((session) => session.status(), { settings })
+  expect(status.phases.map(({ number, id }) => `${number} ${id}`)).toEqual([
+    '1 create-ca',
+    '2 present-bridge',
+    '3 restart-etcd',
+    '4 restart-api-servers',
+    '5 drop-bridge',
+    '6 finish',
+  ])
+  expect([status.state, status.next?.command]).toEqual(['not-started', 'kcert rotate-ca --phase 1'])
+  const plan = await operator.command((session) => session.plan(), { settings })
+  expect(plan.blockers).toEqual([])
+  expect(
+    plan.phases.map(({ number, remarks }) => [number, remarks.filter((one) => one.startsWith('would'))]),
+  ).toEqual(phases.map((number) => [number, []]))
+  expect(plan.restarts.map(({ process }) => process).sort()).toEqual(
+    nodes.flatMap((node) => [`${node}/etcd`, `${node}/kube-apiserver`]),
+  )
+  const foreseen = plan.phases.map(({ steps }) => steps.map(({ what }) => what))
+  const { report } = await operator.command((session) => session.run(phases), { settings, yes: true })
+  expect([report.outcome, report.next]).toEqual(['done', undefined])
+  expect(foreseen[2]).toContain('restart cp2/etcd')
+  const end = await operator.command((session) => session.status(), { settings })
+  expect(end.state).toBe('finished')
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('describes a restart by signal like any other', () => {
+  expect(describeAction({ kind: 'restart', phase: 3, process: 'cp1/etcd', how: 'signal' })).toBe(
+    'restart cp1/etcd',
+  )
+})
