@@ -73,7 +73,9 @@ export function givenFlags(given: Pick<GivenCommand, 'argv' | 'shapes'>): GivenF
     // The --user of `csr fetch` is a user of the kubeconfig that it writes.
     const isOther = ['cluster', 'user', 'server'].includes(name) && shapes[written]?.helpGroup !== 'CLUSTER'
     const isSwitch = shapes[written]?.type === 'boolean'
-    if (isOther || (isSwitch && name !== 'read-only')) continue
+    // The journal has the CAs of the page's rotation. In other commands, --ca has a different meaning.
+    const isJournaled = name === 'ca' && value !== 'etcd'
+    if (isOther || isJournaled || (isSwitch && name !== 'read-only')) continue
     if (name === 'as-group') asGroups.push(value)
     else found[name] = isSwitch || value
   }

@@ -5,11 +5,11 @@ import { stdoutView } from '../cli/view.ts'
 import type { ExitCode } from '../errors/codes.ts'
 import { phaseTable } from '../rotation/phase-table.ts'
 
-// soak and trust-reloading-clients have defaults, so oclif would report a conflict every time.
+// soak and trust-reloading-clients have defaults, so oclif would report a conflict every time. --ca etcd selects another journal.
 const phaseFlags = [
   ...['phase', 'through', 'all', 'by-runbook', 'pause-between'],
   ...Object.keys(rotationSettingsFlags).filter(
-    (name) => name !== 'soak' && name !== 'trust-reloading-clients',
+    (name) => name !== 'soak' && name !== 'trust-reloading-clients' && name !== 'ca',
   ),
 ]
 
@@ -24,6 +24,11 @@ Phase 3 is step 3 of "Manual Rotation of CA Certificates" in the Kubernetes docu
 for connections that would break, asks for confirmation and runs it. The phase is complete when kcert observes its result. kcert refuses
 a phase while an earlier phase that it needs is incomplete. You can roll back phases 1 to 11 with kcert rotate-ca rollback. Phase 12,
 which removes the old CA, cannot be rolled back.
+
+--ca etcd rotates the CA of stacked etcd in six phases. kcert creates the new CA, cross-signed by the old CA. It reissues certificates,
+followed by the cross-signed CA certificate. It restarts each member, followers first and the leader last, each after all members agree.
+It restarts each API server. It removes the cross-signed CA certificate, and then its own files. Use --ca etcd with every command of
+this rotation. To restart etcd, kcert ends the process and does not change the manifest.
 
 The choices of phase 1 (--ca, --no-bridge, --reason, --new-keys) are stored in the journal and apply to later commands. The journal
 contains digests, paths and public keys of CAs, but no private keys. A lock on this machine and a Lease in the cluster prevent a second
@@ -51,6 +56,7 @@ yourself.`
     'Run all phases that can be rolled back, from a script': 'kcert rotate-ca --through 11 --yes',
     'Run phases 5 to 9 and ask before each node':
       'kcert rotate-ca --phase 5-9 --max-unavailable 1 --pause-between nodes',
+    'Show the state of a rotation of the etcd CA': 'kcert rotate-ca --ca etcd',
     'Rotate only the cluster CA, to your own CA':
       'kcert rotate-ca --phase 1 --ca cluster --ca-cert new-ca.crt --ca-key new-ca.key',
     "List the nodes that still have the old CA's key after phase 12":

@@ -104,7 +104,7 @@ const ofCluster = [...besideUser, ...ofUser] as const
 const ofDiscovery = ['access', 'become', 'local', 'read-only', 'ssh-config', 'ssh-user'] as const
 
 /** Flags that every later command in the advice needs too. Without them it would address another cluster or other nodes. */
-export const repeatedFlags = [...ofCluster, ...ofDiscovery, 'inventory', 'journal'] as const
+export const repeatedFlags = [...ofCluster, ...ofDiscovery, 'inventory', 'journal', 'ca'] as const
 
 /**
  * Commands in advice, and the flags that each accepts. In other commands a flag has a different meaning, or requires a second
@@ -128,7 +128,7 @@ const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
   [/^kcert (?:rotate-ca recover|renew|kubelet doctor)(?![\w-])/, ['inventory']],
   [
     /^kcert rotate-ca(?: (?:plan|rollback|runbook|status|verify))?(?![\w-])/,
-    ['inventory', 'journal', ...ofCluster],
+    ['ca', 'inventory', 'journal', ...ofCluster],
   ],
   [/^kcert kubelet forecast(?![\w-])/, ['inventory', ...ofCluster]],
 ]

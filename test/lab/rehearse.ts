@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ageCertificates, failPower } from './aging.ts'
@@ -87,6 +87,7 @@ const rehearsals: readonly Rehearsal[] = [
         phases.map((phase) => ['--phase', String(phase), ...waiversOfProber]),
       ),
   },
+  { name: 'etcd-ca', request: large, run: rotatedEtcd },
   { name: 'rollbacks', request: small, run: rolledBack },
   { name: 'kills', request: small, run: killed },
   { name: 'runbook', request: small, reach: readersOnNodes, run: byScripts },
@@ -176,6 +177,44 @@ async function upgradedBetween(cluster: Cluster, operator: RotationOperator, pha
   const holders = await holdersOf(cluster, oldCa)
   const report = `${describeEvidence(evidence)}who contains the old CA       ${named(holders)}\n`
   if (evidence.verdict.unexpected.length + holders.length > 0) throw new Error(report)
+  return report
+}
+
+/**
+ * The etcd CA: to phase 4 and back, with the bytes as before, then to the end under watch. Each member and each API server restarts
+ * once; no connection fails because of trust; a control-plane node joins afterwards.
+ */
+async function rotatedEtcd(cluster: Cluster, operator: RotationOperator): Promise<string> {
+  const [pods, files] = [staticPods(cluster), nodeFiles(cluster)]
+  const oldCa = readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/etcd/ca.crt'), 'utf8')
+  const ca = ['--ca', 'etcd']
+  await operator.run([...ca, '--through', '4'])
+  await operator.must(['rollback', ...ca, '--to', '0', '--yes'])
+  const back = nodeFiles(cluster)
+  const notBack = Object.keys({ ...files, ...back }).filter((name) => files[name] !== back[name])
+  const rotate = async (): Promise<readonly Expectation[]> => {
+    const from = new Date().toISOString()
+    await operator.run([...ca, '--all'])
+    // No trust failure is allowed. Members and API servers restart, and leadership moves once.
+    const allow = ['ok', 'refused', 'cut', 'forbidden', 'http', 'error', 'timeout', 'failures', 'starting']
+    return [{ from, until: new Date().toISOString(), allow, because: 'etcd and API servers restart' }]
+  }
+  const evidence = await rotateUnderWatch(cluster, operator, rotate)
+  const after = staticPods(cluster)
+  const changed = Object.keys(pods).filter((name) => pods[name] !== after[name])
+  const holders = await holdersOf(cluster, oldCa)
+  await cluster.join('cp4')
+  const joined = readFileSync(cluster.hostPath('cp4', '/etc/kubernetes/pki/etcd/ca.crt'), 'utf8')
+  const isNew = joined !== oldCa
+  const report = `${describeEvidence(evidence)}${[
+    `not restored by rollback   ${named(notBack)}`,
+    `manifests that differ      ${named(changed)}`,
+    `who contains the old CA       ${named(holders)}`,
+    `joined afterwards          cp4${isNew ? '' : ', with the old etcd CA'}`,
+  ].join('\n')}\n`
+  const restarts = Object.keys(pods).filter((name) => /\/(?:etcd|kube-apiserver)$/.test(name)).length
+  const faults = evidence.verdict.unexpected.length + notBack.length + changed.length + holders.length
+  if (faults > 0 || evidence.restarted.length !== restarts || !isNew) throw new Error(report)
   return report
 }
 

@@ -3,7 +3,6 @@ import { parseDuration } from '../../cli/instant.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { manualRotation } from '../../rotation/phase-table.ts'
 import type { RotationOldKeys } from '../../rotation/report.ts'
 import type { PauseBetween } from './pauses.ts'
 import type { RotationSession } from './session.ts'
@@ -30,18 +29,19 @@ export abstract class RotationCommand extends KcertCommand {
       { hookRunner },
       { operatorAt },
       { openRotation },
-      { playbook },
+      { playbookOf },
     ] = await Promise.all([
       import('./session.ts'),
       import('./settings.ts'),
       import('./hooks.ts'),
       import('./operator.ts'),
       import('./site.ts'),
-      import('../../rotation/playbook.ts'),
+      import('./playbooks.ts'),
     ])
     const { context } = this
     const given = await givenCas(flags, context)
     const settings = settingsOf(flags, given)
+    const playbook = playbookOf(flags.ca)
     const { pace, yes = false, 'by-runbook': byRunbook = false, 'pause-between': pauseBetween } = flags
     const paceMs = pace === undefined ? undefined : parseDuration(pace, '--pace')
     using operator = await operatorAt(context)
@@ -58,30 +58,33 @@ export abstract class RotationCommand extends KcertCommand {
 
   /** Returns the outcome for the old CA's key: archived in a folder, or destroyed if none is given. */
   protected async retireKeys(
-    flags: RotationPlaceFlags & { readonly yes: boolean; readonly 'dry-run': boolean },
+    flags: RotationPlaceFlags & {
+      readonly yes: boolean
+      readonly 'dry-run': boolean
+      readonly ca?: string | undefined
+    },
     folder: string | undefined,
     render: (report: RotationOldKeys) => string,
   ) {
-    const [{ retireOldKeys }, { keyArchive }, { operatorAt }, { openRotation }] = await Promise.all([
-      import('./retire-old-keys.ts'),
-      import('./key-archive.ts'),
-      import('./operator.ts'),
-      import('./site.ts'),
-    ])
+    const [{ retireOldKeys }, { keyArchive }, { operatorAt }, { openRotation }, { tableOf }] =
+      await Promise.all([
+        import('./retire-old-keys.ts'),
+        import('./key-archive.ts'),
+        import('./operator.ts'),
+        import('./site.ts'),
+        import('./settings.ts'),
+      ])
     const { context } = this
-    const { yes, 'dry-run': dryRun } = flags
+    const { yes, 'dry-run': dryRun, ca } = flags
+    const table = tableOf(ca)
     const archive = folder === undefined ? {} : { archive: keyArchive(folder, context.workingFolder) }
     const mode = dryRun ? 'read' : 'write'
     using operator = await operatorAt(context)
     await using rotation = await openRotation(context, flags, {
-      ...{ mode, table: manualRotation, given: {} },
+      ...{ mode, table, given: {} },
       takesFinished: true,
     })
-    return await retireOldKeys(
-      rotation.ports,
-      { ...archive, table: manualRotation, dryRun, yes, render },
-      operator,
-    )
+    return await retireOldKeys(rotation.ports, { ...archive, table, dryRun, yes, render }, operator)
   }
 
   /** With expired certificates no client reaches the cluster, so the error names the command that helps. */

@@ -16,7 +16,7 @@ export const rotationPlaceFlags = {
 export const rotationSettingsFlags = Flag.inGroup('ROTATION', {
   ca: Flag.value(
     'CAS',
-    'CAs to rotate: cluster, front-proxy or cluster,front-proxy (default those in the inventory, or both)',
+    'CAs to rotate: cluster, front-proxy or cluster,front-proxy (default those in the inventory, or both); or etcd, alone, with six phases and a journal of its own',
   ),
   'no-bridge': Flag.boolean(
     'do not issue the bridge certificate (the new CA, cross-signed by the old CA): clients that trust only the old CA fail from phase 9 on',

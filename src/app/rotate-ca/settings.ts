@@ -5,7 +5,8 @@ import { parseDuration } from '../../cli/instant.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { certificateRecord } from '../../rotation/certificate-record.ts'
-import { phaseTable } from '../../rotation/phase-table.ts'
+import { etcdRotation } from '../../rotation/etcd/phase-table.ts'
+import { manualRotation, type PhaseTable } from '../../rotation/phase-table.ts'
 import type { CaName } from '../../rotation/target.ts'
 import { caNames } from '../../rotation/target.ts'
 import type { Settings } from '../../rotation/target-reading.ts'
@@ -14,8 +15,33 @@ import type { rotationSettingsFlags } from './flags.ts'
 /** The values of the flags that configure a rotation; some commands have only some of them. */
 export type RotationSettingsFlags = Partial<FlagsOf<typeof rotationSettingsFlags>>
 
+/** Returns true for the value of --ca that selects etcd's CA. */
+export function isEtcd(ca: string | undefined): boolean {
+  return ca?.trim() === 'etcd'
+}
+
+/** Returns the phases for the value of --ca. */
+export function tableOf(ca: string | undefined): PhaseTable {
+  return isEtcd(ca) ? etcdRotation : manualRotation
+}
+
+const notWithEtcd = ['no-bridge', 'new-keys', 'ca-cert', 'front-proxy-ca-cert'] as const
+
+/** Throws KCERT_USAGE for choices that the rotation of etcd's CA does not have. */
+function checkEtcd(flags: RotationSettingsFlags): void {
+  if (!isEtcd(flags.ca)) return
+  const given = notWithEtcd.find((name) => flags[name] !== undefined && flags[name] !== false)
+  const wrong = flags.reason === 'compromise' ? '--reason compromise' : given && `--${given}`
+  if (wrong === undefined) return
+  throw new KcertError('KCERT_USAGE', `${wrong} cannot be used with --ca etcd`, {
+    why: 'phase 1 creates the new etcd CA and the bridge certificate, which every member needs; the keys of the certificates stay',
+    next: 'kcert rotate-ca plan --ca etcd',
+  })
+}
+
 /** Returns the settings of the given flags only. Throws KCERT_USAGE. */
 export function settingsOf(flags: RotationSettingsFlags, given: GivenCas): Partial<Settings> {
+  checkEtcd(flags)
   const { ca, reason, waive = [], soak } = flags
   const records = Object.fromEntries(
     Object.entries(given).map(([name, { certificate }]) => [name, certificateRecord(certificate)]),
@@ -37,11 +63,12 @@ export function settingsOf(flags: RotationSettingsFlags, given: GivenCas): Parti
 }
 
 function casOf(text: string): CaName[] {
+  if (isEtcd(text)) return ['etcd']
   const names = text.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !caNames.some((known) => known === name))
   if (unknown !== undefined || names.length === 0) {
     throw new KcertError('KCERT_USAGE', `invalid --ca ${JSON.stringify(text)}`, {
-      why: 'the value is cluster, front-proxy or cluster,front-proxy',
+      why: 'the value is cluster, front-proxy or cluster,front-proxy; or etcd alone, which is rotated by commands of its own',
       next: commandLine`kcert rotate-ca plan --ca ${caNames.join(',')}`,
     })
   }
@@ -85,16 +112,18 @@ export function phasesOf(flags: {
   readonly phase?: string | undefined
   readonly through?: number | undefined
   readonly all?: boolean
+  readonly ca?: string | undefined
 }): readonly number[] | undefined {
-  if (flags.all) return range(1, phaseTable.length)
-  if (flags.through !== undefined) return range(1, flags.through)
-  if (flags.phase === undefined) return undefined
-  const [, first = '', last = first] = /^(\d{1,2})(?:-(\d{1,2}))?$/.exec(flags.phase) ?? []
-  const [from, to] = [Number(first), Number(last)]
-  if (first === '' || from < 1 || to > phaseTable.length || from > to) {
+  const last = tableOf(flags.ca).rows.length
+  if (flags.all) return range(1, last)
+  if (flags.through === undefined && flags.phase === undefined) return undefined
+  const asked = flags.phase ?? `1-${flags.through}`
+  const [, first = '', end = first] = /^(\d{1,2})(?:-(\d{1,2}))?$/.exec(asked) ?? []
+  const [from, to] = [Number(first), Number(end)]
+  if (first === '' || from < 1 || to > last || from > to) {
     throw new KcertError(
       'KCERT_USAGE',
-      `invalid phase ${JSON.stringify(flags.phase)}: phases are 1 to ${phaseTable.length}`,
+      `invalid phase ${JSON.stringify(flags.phase ?? String(flags.through))}: phases are 1 to ${last}`,
       {
         why: 'the value is a phase or a range, for example 3 or 2-6',
         next: 'kcert rotate-ca',

@@ -4,7 +4,7 @@ import type { ClusterFlags } from '../../cli/flags.ts'
 import { tellLine } from '../../cli/tell-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { OldKeyFiles } from '../../rotation/old-keys.ts'
-import type { PhaseTable } from '../../rotation/phase-table.ts'
+import { manualRotation, type PhaseTable } from '../../rotation/phase-table.ts'
 import type { Executor, JournalFile, Pace } from '../../rotation/ports.ts'
 import type { PrepareRunbook } from '../../rotation/runbook.ts'
 import type { Settings } from '../../rotation/target-reading.ts'
@@ -116,7 +116,8 @@ export async function openRotation(
       ...(workloads?.maxUnavailable === undefined ? {} : { atOnce: workloads.maxUnavailable }),
     },
     rollEveryMs: (workloads?.paceSeconds ?? 0) * 1000,
-    hooks: inventory.hooks ?? [],
+    // The phases of a hook are those of the Kubernetes documentation.
+    hooks: (inventory.hooks ?? []).filter(({ phases }) => table === manualRotation || phases === undefined),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }

@@ -2,7 +2,7 @@ import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationConsentFlags, rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
 import * as Flag from '../../cli/flags.ts'
 
-const { waive, 'max-unavailable': maxUnavailable, pace } = rotationSettingsFlags
+const { waive, ca, 'max-unavailable': maxUnavailable, pace } = rotationSettingsFlags
 
 export default class RotateCaRollback extends RotationCommand {
   static override summary = 'Roll back phases of a rotation, the last one first: restore files and objects.'
@@ -42,6 +42,7 @@ back: finish it, then rotate to any CA with --ca-cert and --ca-key.`
     'max-unavailable': maxUnavailable,
     pace,
     waive,
+    ca,
     ...rotationPlaceFlags,
     output: Flag.reportFormat('output format'),
   }

@@ -1,8 +1,10 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
+import { isEtcd } from '../../app/rotate-ca/settings.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import * as Flag from '../../cli/flags.ts'
 import { exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
 import { renderJson } from '../../output/json.ts'
 import { writePublicFile } from '../../system/output-file.ts'
 
@@ -48,6 +50,12 @@ After phase 12, kcert also checks that nothing trusts the old CA. It lists what 
     const { flags } = await this.parse(RotateCaVerify)
     const { renderVerification } = await import('../../output/rotation/verification.ts')
     const { evidence, force, output } = flags
+    if (isEtcd(flags.ca)) {
+      throw new KcertError('KCERT_USAGE', 'verify does not check the etcd CA', {
+        why: 'each phase of that rotation checks its own result; status shows these checks and their age',
+        next: 'kcert rotate-ca status --ca etcd',
+      })
+    }
     checkFiles({
       inputs: flagFiles(flags, 'inventory', 'journal'),
       outputs: [{ by: '--evidence', path: evidence, holds: 'public' }],
