@@ -188,3 +188,12 @@ test('does not repeat a --user that is not in the kubeconfig, and takes the clus
   const argv = ['--user', 'ann', '--cluster', '--cluster-name', 'c']
   expect(givenFlags({ argv, shapes })).toEqual({ cluster: 'c' })
 })
+
+test('repeats --ca for etcd, whose rotation has a journal of its own, and for no other CA', () => {
+  const own = { ca: { type: 'option' }, inventory: { type: 'option', char: 'i' } } as const
+  expect(givenFlags({ argv: ['plan', '--ca', 'etcd'], shapes: own })).toEqual({ ca: 'etcd' })
+  expect(givenFlags({ argv: ['plan', '--ca=etcd'], shapes: own })).toEqual({ ca: 'etcd' })
+  expect(givenFlags({ argv: ['plan', '--ca', 'cluster', '-i', 'a'], shapes: own })).toEqual({
+    inventory: 'a',
+  })
+})

@@ -74,6 +74,21 @@ test('repeats how discover reaches nodes, and that it must not write on them', (
   expect(withGivenFlags('kcert rotate-ca plan', flags)).toBe('kcert rotate-ca plan')
 })
 
+test('repeats that etcd’s CA is rotated in every command of that rotation, and in no other', () => {
+  const flags = { ca: 'etcd', journal: 'j' } as const
+  expect(withGivenFlags('kcert rotate-ca --phase 3', flags)).toBe(
+    'kcert rotate-ca --ca etcd --journal j --phase 3',
+  )
+  expect(withGivenFlags('kcert rotate-ca rollback --to 2', flags)).toBe(
+    'kcert rotate-ca rollback --ca etcd --journal j --to 2',
+  )
+  expect(withGivenFlags('kcert rotate-ca status --ca etcd', flags)).toBe(
+    'kcert rotate-ca status --journal j --ca etcd',
+  )
+  for (const other of ['kcert rotate-ca discover', 'kcert rotate-ca recover', 'kcert probe --etcd'])
+    expect(withGivenFlags(other, flags)).toBe(other)
+})
+
 test('adds nothing without given flags', () => {
   expect(withGivenFlags('kcert csr list; kubectl get csr x', {})).toBe('kcert csr list; kubectl get csr x')
 })
