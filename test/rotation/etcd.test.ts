@@ -165,14 +165,41 @@ function brokenBy(
   return brokenEtcdConnection(observed, target, steps)?.what
 }
 
-test('refuses certificates of the new CA without the bridge certificate', async () => {
+test.each([
+  ['etcd/server', 'cp1/etcd, --cert-file'],
+  ['etcd/peer', 'cp1/etcd, --peer-cert-file'],
+  ['etcd/healthcheck-client', 'etcdctl on cp1, healthcheck-client.crt'],
+  ['apiserver-etcd-client', 'cp1/kube-apiserver, --etcd-certfile'],
+])('refuses %s of the new CA without the bridge certificate', async (file, presenter) => {
   const scene = sceneOf()
   await run(scene, 1, 1)
   const on = await observeIn(scene)
-  const bridge = on.target.changes[0]!.bridge!.digest
-  const bare = JSON.parse(JSON.stringify(planned(on, 2)).replaceAll(`["${bridge}"]`, '[]')) as Step[]
-  expect(brokenBy(on, planned(on, 2))).toBeUndefined()
-  expect(brokenBy(on, bare)).toMatch(/breaks a connection: .* would refuse cp1\/etcd, --/)
+  const steps = planned(on, 2)
+  expect(brokenBy(on, steps)).toBeUndefined()
+  const bare = steps.flatMap(actionsOf).map((action): Step => {
+    const isIt = action.kind === 'write-file' && action.path.endsWith(`${file}.crt`)
+    if (!isIt || action.content.kind !== 'reissued') return action
+    return { ...action, content: { ...action.content, chain: [] } }
+  })
+  expect(brokenBy(on, bare)).toMatch(new RegExp(` would refuse ${presenter}$`))
+})
+
+test('refuses to remove the bridge certificate after the CA files changed but before their processes restarted', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 2)
+  const on = await observeIn(scene)
+  const written = planned(on, 3)
+    .flatMap(actionsOf)
+    .filter((action) => action.kind === 'write-file')
+  const [apis, dropped] = [planned(on, 4), planned(on, 5)]
+  expect(brokenBy(on, [...written, ...apis])).toBeUndefined()
+  expect(brokenBy(on, [...written, ...apis, ...dropped])).toMatch(
+    /^the plan of phase 5 breaks a connection: cp1\/etcd, --/,
+  )
+  expect(brokenBy(on, [...planned(on, 3), ...dropped])).toMatch(
+    /: cp1\/kube-apiserver, --etcd-cafile would refuse /,
+  )
+  expect(brokenBy(on, [...planned(on, 3), ...apis, ...dropped])).toBeUndefined()
 })
 
 test('refuses a member that trusts only the new CA before all present the bridge certificate', async () => {
