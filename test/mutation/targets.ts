@@ -18,6 +18,7 @@ export const targets: readonly Target[] = [
     sources: ['src/rotation/runner.ts'],
     tests: ['test/rotation/runner.test.ts'],
   },
+  { sources: ['src/rotation/etcd/quorum.ts'], tests: ['src/rotation/etcd/quorum.test.ts'] },
   // Tested on snapshots: a whole rotation for each mutant takes too long.
   { sources: ['src/rotation/phases/**/*.ts'], tests: ['test/rotation/{phases,gates}.test.ts'] },
   ...[
@@ -27,6 +28,9 @@ export const targets: readonly Target[] = [
     'probing',
     'listening',
     'watching-handshakes',
+    'watching-etcd-clients',
+    'etcd-metrics',
+    'tcp-connections',
     'cluster-guard',
   ].map((name) => ({
     sources: [`src/{rotation-io,site}/${name}.ts`],

@@ -339,6 +339,65 @@ test.each<[string, Condition, Partial<Snapshot>, string[]]>([
   expect(missing(until, observed)).toEqual(expected)
 })
 
+describe('healthy', () => {
+  const until = { kind: 'healthy', process: 'cp1/kube-apiserver' } as const
+  const component = (isHealthy?: boolean) =>
+    ({
+      id: 'cp1/kube-apiserver',
+      ...(isHealthy !== undefined && { process: { startedAtMs: 0, flags: {}, isHealthy } }),
+    }) as unknown as Snapshot['components'][number]
+
+  test.each<[string, Snapshot['components'], string[]]>([
+    ['a healthy process', [component(true)], []],
+    ['a process that is not healthy', [component(false)], ['cp1/kube-apiserver: not healthy']],
+    ['no process', [component()], ['cp1/kube-apiserver: not healthy']],
+    ['no such component', [], ['cp1/kube-apiserver: not healthy']],
+  ])('%s', (_, components, expected) => {
+    expect(missing(until, { components })).toEqual(expected)
+  })
+})
+
+describe('etcd-serves', () => {
+  const until = { kind: 'etcd-serves', member: 'cp1/etcd', signedBy: 'new-key', bridged: true } as const
+  const served = (client: readonly string[], peer: readonly string[]) => ({
+    etcdMembers: [{ id: 'cp1/etcd', node: 'cp1', flags: {}, served: { client, peer } }],
+  })
+  const good = ['leaf', 'bridge']
+  const ofClient = 'cp1/etcd, client port: '
+  const ofPeer = 'cp1/etcd, peer port: '
+
+  test.each<[string, Partial<Snapshot>, boolean, string[]]>([
+    ['both chains with the bridge certificate', served(good, good), true, []],
+    ['both chains without it', served(['leaf'], ['leaf']), false, []],
+    ['no answer on one port', served(good, []), true, [`${ofPeer}does not answer`]],
+    ['no member', {}, true, [`${ofClient}does not answer`, `${ofPeer}does not answer`]],
+    [
+      'a leaf of another key',
+      served(['another', 'bridge'], good),
+      true,
+      [`${ofClient}serves its previous certificate`],
+    ],
+    [
+      'a chain without the bridge certificate',
+      served(['leaf'], good),
+      true,
+      [`${ofClient}does not serve the bridge certificate`],
+    ],
+    [
+      'a chain with the bridge certificate that must be gone',
+      served(['leaf'], good),
+      false,
+      [`${ofPeer}still serves the bridge certificate`],
+    ],
+  ])('%s', (_, observed, bridged, expected) => {
+    expect(missing({ ...until, bridged }, observed)).toEqual(expected)
+  })
+})
+
+test('etcd-quorum: without members, there is no quorum', () => {
+  expect(missing({ kind: 'etcd-quorum', forMs: 5_000 })).toContain('etcd: no member was found')
+})
+
 test.each<[Condition['kind'], readonly string[]]>([
   ['published', ['published']],
   ['volumes', ['pods']],
@@ -351,6 +410,9 @@ test.each<[Condition['kind'], readonly string[]]>([
   ['available', ['caBundles']],
   ['node-ready', ['nodes']],
   ['backends-ready', ['backends']],
+  ['healthy', ['components']],
+  ['etcd-quorum', ['etcdMembers']],
+  ['etcd-serves', ['etcdMembers']],
   ['instant', []],
 ])('%s reads the sections %j', (kind, expected) => {
   expect(sectionsOf({ kind } as Condition)).toEqual(expected)
@@ -366,6 +428,9 @@ test.each<[Condition, string]>([
   [{ kind: 'leader', lease: 'a' }, 'cluster'],
   [{ kind: 'node-ready', node: 'w1' }, 'w1'],
   [{ kind: 'backends-ready', node: 'w1', sinceMs: 0 }, 'w1'],
+  [{ kind: 'healthy', process: 'cp1/kube-apiserver' }, 'cp1/kube-apiserver'],
+  [{ kind: 'etcd-quorum', forMs: 0 }, 'etcd'],
+  [{ kind: 'etcd-serves', member: 'cp1/etcd', signedBy: 'x', bridged: true }, 'cp1/etcd'],
   [{ kind: 'instant', atMs: 0 }, 'cluster'],
 ])('returns the location of %j in a plan: %s', (condition, expected) => {
   expect(locationOfCondition(condition)).toBe(expected)
