@@ -130,7 +130,7 @@ const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
     /^kcert rotate-ca(?: (?:plan|rollback|runbook|status|verify))?(?![\w-])/,
     ['ca', 'inventory', 'journal', ...ofCluster],
   ],
-  [/^kcert kubelet forecast(?![\w-])/, ['inventory', ...ofCluster]],
+  [/^kcert (?:kubelet forecast|rotate-sa-key plan)(?![\w-])/, ['inventory', ...ofCluster]],
 ]
 
 const quoted = String.raw`\\.|\$'(?:[^'\\]|\\.)*'|(?<!\w)'[^']*'|"(?:[^"\\]|\\.)*"`

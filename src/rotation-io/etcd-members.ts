@@ -5,7 +5,7 @@ import type { EtcdMemberSnapshot } from '../rotation/snapshot.ts'
 import { etcdStateIn } from '../site/etcd-metrics.ts'
 import { etcdChain } from '../site/handshakes.ts'
 import { healthStatus } from '../site/health.ts'
-import { callHttp } from '../site/http-call.ts'
+import { readHttp } from '../site/http-call.ts'
 import { healthOf } from '../site/listening.ts'
 import type { Site } from '../site/site.ts'
 
@@ -41,7 +41,7 @@ async function stateOf(
     }
   try {
     const stream = site.dial(node, host, port)
-    const { status, body } = await callHttp({ stream, path: '/metrics', timeoutMs })
+    const { status, body } = await readHttp({ stream, path: '/metrics', timeoutMs })
     return status === 200 ? { state: etcdStateIn(body) } : { unread: `answers ${status} for /metrics` }
   } catch (error) {
     return { unread: wordsOf(error) }

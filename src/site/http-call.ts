@@ -32,18 +32,26 @@ const mostBytes = 64 * 1024 * 1024
 
 /** Returns the server's response. Throws the original error of the socket, of TLS or of HTTP. */
 export function callHttps(call: HttpsCall): Promise<HttpsAnswer> {
-  return exchange(call, connect(tlsOptions(call)), call.trust?.name)
+  return exchange(call, connect(tlsOptions(call)), call.trust?.name, readAll)
 }
 
-/** Returns the response to a GET without TLS: kubelet, kube-proxy and etcd report their health this way on loopback. */
-export function callHttp(call: Pick<HttpCall, 'stream' | 'path' | 'timeoutMs'>): Promise<HttpsAnswer> {
-  return exchange(call, call.stream, undefined)
+type PlainCall = Pick<HttpCall, 'stream' | 'path' | 'timeoutMs'>
+
+/** Returns the status of a GET without TLS: kubelet and kube-proxy report their health this way on loopback. */
+export function callHttp(call: PlainCall): Promise<{ status: number }> {
+  return exchange(call, call.stream, undefined, async () => '')
+}
+
+/** Returns the response to a GET without TLS: etcd serves its metrics this way on loopback. */
+export function readHttp(call: PlainCall): Promise<HttpsAnswer> {
+  return exchange(call, call.stream, undefined, readAll)
 }
 
 function exchange(
   { stream, method = 'GET', path, headers = {}, body, timeoutMs = 10_000 }: HttpCall,
   connection: Duplex,
   host = 'localhost',
+  read: (answer: IncomingMessage) => Promise<string>,
 ): Promise<HttpsAnswer> {
   return new Promise((resolve, reject) => {
     const sent = request({
@@ -74,7 +82,7 @@ function exchange(
     if (connection !== stream) connection.on('error', fail)
     sent.on('error', fail)
     sent.on('response', (answer) => {
-      readAll(answer).then((text) => {
+      read(answer).then((text) => {
         end()
         resolve({ status: answer.statusCode ?? 0, body: text })
       }, fail)
