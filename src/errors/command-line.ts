@@ -123,7 +123,7 @@ const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
   [/^kcert rotate-ca discover(?![\w-])/, [...ofCluster, ...ofDiscovery]],
   // Their --user has a different meaning.
   [/^kcert (?:csr (?:fetch|request)|kubelet manage)(?![\w-])/, [...besideUser, 'as', 'as-group']],
-  [/^kcert (?:inspect|csr check)(?= .*--cluster\b)/s, ofCluster],
+  [/^kcert (?:inspect|csr check|audit)(?= .*--cluster\b)/s, ofCluster],
   [/^kcert probe(?= .*--(?:all|api-servers|nodes|etcd|webhooks)(?![\w-]))/s, ['inventory', ...ofCluster]],
   [/^kcert (?:rotate-ca recover|renew|kubelet doctor)(?![\w-])/, ['inventory']],
   [
@@ -150,7 +150,7 @@ export function withGivenFlags(text: string, given: GivenFlags): string {
     const [command = ''] = whole.exec(text) ?? []
     const [taker, flags = []] = takers.find(([one]) => one.test(command)) ?? []
     // Their --cluster is a boolean.
-    const hasClusterName = /^kcert (?:inspect|csr check) /.test(command)
+    const hasClusterName = /^kcert (?:inspect|csr check|audit) /.test(command)
     const missing = flags.flatMap((flag) => {
       const name = flag === 'cluster' && hasClusterName ? 'cluster-name' : flag
       const written = flag === 'inventory' ? '(?:--inventory|-i)' : `--${name}`

@@ -122,7 +122,7 @@ test('adds the given flags to every command in a message that accepts them, incl
   const advised = new Set(printed.flatMap((words) => [words[0] ?? '', words.slice(0, 2).join(':')]))
   // These read a cluster with --cluster, or by default.
   const conditional = [
-    ...['ca:sign', 'csr:check', 'inspect', 'probe', 'kubeconfig:create', 'bootstrap:kubeconfig'],
+    ...['audit', 'ca:sign', 'csr:check', 'inspect', 'probe', 'kubeconfig:create', 'bootstrap:kubeconfig'],
     ...['cluster-info:pin', 'cluster-info:verify'],
   ]
   const left = reading.map(([id]) => id).filter((id) => advised.has(id) && !seen.has(id))
