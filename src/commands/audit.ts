@@ -18,6 +18,8 @@ An audit event has the SHA-256 fingerprint of the certificate, or the ID of the 
   --cluster    Secrets, ConfigMaps and CSRs of the cluster
   the logs     issued certificates and tokens, with the policy that kcert audit policy prints
 
+With --inventory or --all-nodes, kcert reads the logs on the control planes, or on the nodes of --node. LOG is then a path there. Without LOG it reads the log that the API server of each node writes, and its rotated files.
+
 The status of a credential:
 
   old          --ca or --sa-key signed it
@@ -30,6 +32,8 @@ A use is a request that the API server received since --since. The user is the o
 
   static override exitCodes = KcertCommand.exitsOf({
     ...Flag.clusterExits,
+    unreachable: 'the API server or a node could not be reached',
+    refused: 'other users can change the inventory',
     done: 'no old and no unknown credential was used; without --ca and --sa-key: the logs were read',
     usage: 'wrong usage, or a file that cannot be read',
     no: 'an old or unknown credential was used, or the logs do not show every use: a part cannot be read, or they begin after --since',
@@ -41,7 +45,9 @@ A use is a request that the API server received since --since. The user is the o
       'kcert audit /var/log/kubernetes/audit --ca old-ca.crt --known /etc/kubernetes --cluster --since -24h',
     'Find tokens of the old key, after all API servers sign with the new one':
       'kcert audit audit-logs --sa-key old-sa.pub --cluster --since -1h --new-key-since 2026-11-25T10:00:00Z',
-    'Read a log from another machine':
+    'Read the logs of all API servers, on the nodes of kcert.yaml':
+      'kcert audit --all-nodes --ca old-ca.crt --known pki --since -24h',
+    'Read a log from standard input':
       'ssh cp1 sudo cat /var/log/kubernetes/audit/audit.log | <%= config.bin %> audit - --ca old-ca.crt --known pki',
     'List users of old certificates, for a script': `kcert audit audit-logs --ca old-ca.crt -o json | jq -r '.credentials[] | select(.status == "old") | .users[]'`,
   })
@@ -70,6 +76,8 @@ A use is a request that the API server received since --since. The user is the o
       'search the Secrets, ConfigMaps and CSRs of the cluster that the kubeconfig selects',
     ),
     all: Flag.boolean('list current credentials, too'),
+    ...Flag.nodeFlags,
+    inventory: Flag.inventoryFlag('none: logs on this machine'),
     ...Flag.clusterFlagsBesideCluster,
     ...Flag.listFlags(['name'], 'name: only the credential IDs'),
   }
@@ -78,13 +86,19 @@ A use is a request that the API server received since --since. The user is the o
     const { flags, operands: logs } = await this.parse(Audit)
     const { ca: cas = [], 'sa-key': keys = [], known = [] } = flags
     Flag.refuseClusterFlags(flags)
-    if (logs.length === 0)
+    const inventory = Flag.namedInventory(flags)
+    if (inventory === undefined && flags.node !== undefined)
+      throw new KcertError('KCERT_USAGE', '--node requires --inventory', {
+        why: 'without an inventory, kcert reads logs on this machine',
+        next: '--inventory kcert.yaml',
+      })
+    if (inventory === undefined && logs.length === 0)
       throw new KcertError('KCERT_USAGE', 'LOG is missing', {
         why: 'it is an audit log, a folder with audit logs, or "-" for standard input',
         next: 'kcert audit --help',
       })
     const files = [
-      ...logs.map((path) => ({ by: 'LOG', path })),
+      ...(inventory === undefined ? logs.map((path) => ({ by: 'LOG', path })) : []),
       ...cas.map((path) => ({ by: '--ca', path })),
       ...keys.map((path) => ({ by: '--sa-key', path })),
       ...known.map((path) => ({ by: '--known', path })),
@@ -94,7 +108,7 @@ A use is a request that the API server received since --since. The user is the o
     const instantOf = (text: string | undefined) => (text === undefined ? undefined : parseInstant(text, now))
     const { report, exit } = await audit(
       {
-        ...{ logs, cas, keys, known, listsAll: flags.all },
+        ...{ logs, cas, keys, known, listsAll: flags.all, inventory, nodes: flags.node ?? [] },
         ...{ since: instantOf(flags.since), newKeySince: instantOf(flags['new-key-since']) },
         cluster: flags.cluster ? { ...flags, cluster: flags['cluster-name'] } : undefined,
       },

@@ -364,6 +364,30 @@ test('reads a file that is named twice once', () => {
   expect(reportOf([at, join(at, 'audit.log'), at]).credentials).toMatchObject([{ requests: 1 }])
 })
 
+test('reads logs on the nodes of an inventory', () => {
+  const node = { name: 'cp1', role: 'control-plane', addresses: ['192.0.2.1'], layout: 'kubeadm' }
+  const inventory = (access: object): string =>
+    JSON.stringify({ apiVersion: 'kcert/v1', kind: 'Inventory', nodes: [{ ...node, access }] })
+  const at = folderWith({
+    'logs/audit.log': line(),
+    'logs/audit-2026-11-25T09-00-00.000.log.gz': gzipSync(line()),
+    'old-ca.crt': oldCa.pem,
+    'ann.pem': one.pem,
+    'kcert.yaml': inventory({ by: 'local' }),
+    'away.yaml': inventory({ by: 'command', argv: ['false'] }),
+  })
+  const flags = ['--ca', join(at, 'old-ca.crt'), '--known', join(at, 'ann.pem')]
+  const report = reportOf([join(at, 'logs'), '-i', join(at, 'kcert.yaml'), ...flags])
+  expect(report).toMatchObject({
+    credentials: [{ status: 'old', users: ['ann'], requests: 2 }],
+    incomplete: [],
+    exit: 3,
+  })
+  const away = reportOf([join(at, 'logs'), '-i', join(at, 'away.yaml'), ...flags])
+  expect(away).toMatchObject({ conclusion: 'unknown', exit: 4 })
+  expect(away.incomplete[0]).toMatch(/^cp1: /)
+})
+
 test('prints no control character of a user agent or user name', () => {
   const hostile = '\u001b[2J\u202eann\u0007'
   const at = filesWith(line({ username: hostile, fields: { userAgent: hostile, sourceIPs: [hostile] } }))
@@ -386,6 +410,8 @@ test.each([
   [['/dev/null'], '/dev/null is a device, not a file'],
   [['-', '--ca', '-'], 'cannot both be standard input'],
   [['-', '--context', 'x'], '--context requires --cluster'],
+  [['-', '--node', 'cp1'], '--node requires --inventory'],
+  [['--all-nodes'], 'inventory kcert.yaml does not exist'],
   [['-', '--new-key-since', '-1h'], '--new-key-since requires --sa-key'],
   [['-', '--since', 'yesterday'], 'invalid time "yesterday"'],
   [['-', '--known', './missing.pem'], './missing.pem does not exist'],

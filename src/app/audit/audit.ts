@@ -1,4 +1,5 @@
 import { auditReport } from '../../audit/evaluation.ts'
+import type { AuditEvent } from '../../audit/event.ts'
 import { KnownCredentials } from '../../audit/known.ts'
 import type { AuditReport } from '../../audit/report.ts'
 import { UsageTable } from '../../audit/usage.ts'
@@ -9,6 +10,7 @@ import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { readCertificates } from '../../x509/certificate.ts'
 import { readKnownCredentials, readOldSigners } from './known-credentials.ts'
 import { readAuditLogs } from './logs.ts'
+import { readNodeLogs } from './node-logs.ts'
 
 export interface AuditJob {
   readonly logs: readonly string[]
@@ -16,6 +18,9 @@ export interface AuditJob {
   readonly keys: readonly string[]
   readonly known: readonly string[]
   readonly cluster?: ClusterFlags | undefined
+  /** Then the logs are on these nodes of the inventory; no nodes means all control planes. */
+  readonly inventory?: string | undefined
+  readonly nodes: readonly string[]
   readonly since?: Date | undefined
   readonly newKeySince?: Date | undefined
   readonly listsAll: boolean
@@ -27,7 +32,7 @@ export async function audit(
   context: Context,
 ): Promise<{ report: AuditReport; exit: ExitCode }> {
   const now = context.clock()
-  const { logs: targets, cas, keys, since, newKeySince, listsAll } = job
+  const { logs: targets, cas, keys, since, newKeySince, listsAll, inventory, nodes } = job
   const known = new KnownCredentials(await readOldSigners(cas, keys, context))
   // Before the logs: a mistyped name is reported at once.
   const reading = await readKnownCredentials(known, { targets: job.known, cluster: job.cluster }, context)
@@ -35,13 +40,17 @@ export async function audit(
     sinceMs: since?.getTime() ?? Number.NEGATIVE_INFINITY,
     nowMs: now.getTime(),
   })
-  const logs = await readAuditLogs(targets, context, (event) => {
+  const visit = (event: AuditEvent): void => {
     table.add(event)
     const { certificate } = event
     if (certificate === undefined) return
     const [leaf] = orUndefined(() => readCertificates(certificate.pem)) ?? []
     if (leaf !== undefined) known.addCertificate(leaf, `${certificate.of} in the audit log`)
-  })
+  }
+  const { logs, unreachable } =
+    inventory === undefined
+      ? { logs: await readAuditLogs(targets, context, visit), unreachable: 0 }
+      : await readNodeLogs({ inventory, nodes, targets }, context, visit)
   const report = auditReport(table, known, logs, {
     ...{ asksForCas: cas.length > 0, asksForKeys: keys.length > 0, listsAll, now },
     ...{ sinceMs: since?.getTime(), newKeySinceMs: newKeySince?.getTime() },
@@ -49,6 +58,7 @@ export async function audit(
   return {
     report: { ...report, notes: [...report.notes, ...reading.notes] },
     exit: worstExit([
+      unreachable > 0 ? exitCodes.unreachable : exitCodes.done,
       reading.isPermitted ? exitCodes.done : exitCodes.notPermitted,
       answersNo(report) ? exitCodes.no : exitCodes.done,
     ]),

@@ -17,9 +17,10 @@ import { type OpenFile, openFile } from '../../system/pipes.ts'
 /** A file whose first lines contain no event is not an audit log. */
 const linesBeforeFirstEvent = 1000
 /** Files that appear in a folder while it is read are read, too: the API server rotates its log. */
-const mostPasses = 10
+export const mostPasses = 10
 
-type VisitEvent = (event: AuditEvent) => void
+/** Receives each event. */
+export type VisitEvent = (event: AuditEvent) => void
 
 /**
  * Passes each event to `visit`, and returns how each log was read. A file that is named twice is read once. Throws
@@ -128,7 +129,12 @@ function unreadable(path: string, error: unknown): KcertError {
   })
 }
 
-async function readLog(source: string, bytes: AsyncIterable<Buffer>, visit: VisitEvent): Promise<LogReading> {
+/** Returns how a log was read. `source` is its name in the report. */
+export async function readLog(
+  source: string,
+  bytes: AsyncIterable<Buffer>,
+  visit: VisitEvent,
+): Promise<LogReading> {
   const count = { events: 0, malformed: 0, other: 0, firstMalformed: 0 }
   const add = (line: string, number: number): boolean => {
     if (line === '' || line === '\r') return true
