@@ -42,10 +42,8 @@ interface Named extends NamedFile {
 
 /**
  * Refuses a command line whose files would overwrite each other, before anything is read or created. Throws KCERT_USAGE for an
- * empty
- * file name, two inputs from standard input, and two outputs to one file. Throws KCERT_FILE_EXISTS for an output that is an input
- * or
- * an existing file that must not be replaced, and for a certificate that would replace a private key.
+ * empty file name, two inputs from standard input, and two outputs to one file. Throws KCERT_FILE_EXISTS for an output that is an
+ * input or an existing file that must not be replaced, and for a certificate that would replace a private key.
  */
 export function checkFiles({ inputs, outputs, replace }: CommandFiles): void {
   const [reads, writes] = [inputs.filter(isNamed), outputs.filter(isNamed)]

@@ -3,8 +3,7 @@ import { CommandHelp, Help } from '@oclif/core/help'
 import { type Block, descriptionBlocks } from './description.ts'
 
 // The help of one command in oclif's layout. Loading all of oclif takes twice as long as starting an empty Node process, so the
-// build
-// replaces the modules that help does not need with short ones (scripts/lean-oclif.ts).
+// build replaces the modules that help does not need with short ones (scripts/lean-oclif.ts).
 
 /** A command and its subcommands, as in the manifest. */
 export interface CommandEntries {

@@ -49,8 +49,7 @@ export function descriptorStream(descriptor: number, context: Context): AsyncIte
 
 /**
  * Returns the text of a file whose contents decide what kcert runs, approves or signs. All such files are read with this
- * function.
- * Pipes belong to the caller. Throws KCERT_FILE_UNTRUSTED when other users can change the file, and as `readInput`.
+ * function. Pipes belong to the caller. Throws KCERT_FILE_UNTRUSTED when other users can change the file, and as `readInput`.
  */
 export async function readTrustedText(kind: TrustedKind, name: string, context: Context): Promise<string> {
   const descriptor = descriptorOf(name)

@@ -22,8 +22,7 @@ export function interruptible(): Disposable & { readonly signal: AbortSignal } {
 
 /**
  * Returns the result of `act`. Ctrl-C or SIGTERM meanwhile writes the text of `tell` to standard error and ends the process with
- * that
- * signal (exit code 130 or 143 in a shell). This happens between two steps of the program, so no file is half written.
+ * that signal (exit code 130 or 143 in a shell). This happens between two steps of the program, so no file is half written.
  */
 export async function whileStoppable<Result>(
   tell: () => string,

@@ -15,8 +15,7 @@ export function commandConfig(version: string): Config {
     pjson: { name: 'kcert', version, oclif: {} },
     plugins: new Map(),
     // oclif searches the command among the words again, to warn of old names, in quadratic time. The command is already found,
-    // and this
-    // separator ends the second search early.
+    // and this separator ends the second search early.
     topicSeparator: ':',
     commandIDs: [],
     flexibleTaxonomy: false,

@@ -3,8 +3,7 @@ import { type FlagShapes, partsOf } from './operands.ts'
 
 /**
  * Returns the command line with `-o jsonpath=TEMPLATE` as `-o jsonpath`, which oclif accepts as a format, and the template
- * separately.
- * Throws KCERT_USAGE for the format without a template.
+ * separately. Throws KCERT_USAGE for the format without a template.
  */
 export function withoutTemplate(
   argv: readonly string[],

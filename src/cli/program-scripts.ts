@@ -47,10 +47,8 @@ interface LoadedScript {
 
 /**
  * Returns the scripts of a folder, and `keepCode`, which is called at the end of a run. It stores V8's compiled code, including
- * the
- * functions that were used, so that the next run compiles nothing. Node's own compile cache stores only the outermost function,
- * and
- * compiling the rest takes half as long as starting an empty Node process.
+ * the functions that were used, so that the next run compiles nothing. Node's own compile cache stores only the outermost
+ * function, and compiling the rest takes half as long as starting an empty Node process.
  */
 export function scriptsOf(
   dist: string,
@@ -108,8 +106,7 @@ export function loadScripts(
 
 /**
  * The caller's own cache folder. Compiled code runs without a comparison with its source, so no other user may be able to replace
- * it:
- * every folder from / down belongs to root or the caller, and nothing is created in the home of another user.
+ * it: every folder from / down belongs to root or the caller, and nothing is created in the home of another user.
  */
 function ownCacheFolder(env: Readonly<Record<string, string | undefined>>): string | undefined {
   const base = env.XDG_CACHE_HOME || (env.HOME && `${env.HOME}/.cache`)

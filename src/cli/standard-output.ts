@@ -11,8 +11,7 @@ const made = { stdout: false, stderr: false }
 
 /**
  * Writes to standard output and returns after the write, so that an exit cannot truncate it. A closed pipe (`| head`) is not an
- * error:
- * the reader has what it needs. Throws KCERT_FILE_NOT_WRITTEN for all other errors, with the changes that persist.
+ * error: the reader has what it needs. Throws KCERT_FILE_NOT_WRITTEN for all other errors, with the changes that persist.
  */
 export async function writeOut(text: string): Promise<void> {
   try {
@@ -48,8 +47,7 @@ export function isReaderGone(): boolean {
 
 /**
  * Keeps the process running when a write to its standard streams fails. `writeOut` reports such errors of standard output. Errors
- * of
- * standard error cannot be reported, and are not a reason to stop in the middle of the work.
+ * of standard error cannot be reported, and are not a reason to stop in the middle of the work.
  */
 export function ignoreFailedWrites(): void {
   for (const name of ['stdout', 'stderr'] as const) {

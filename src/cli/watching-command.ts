@@ -19,8 +19,7 @@ export function watchFlags(does: string) {
 export abstract class WatchingCommand extends KcertCommand {
   /**
    * Calls `act` repeatedly until Ctrl-C, or until `isOver` accepts an exit code. An error that `passes` accepts is temporary: it
-   * is
-   * printed, and the next call follows.
+   * is printed, and the next call follows.
    */
   protected async watch(
     every = '10s',

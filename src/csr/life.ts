@@ -42,9 +42,8 @@ const hourMs = 3_600_000
 
 /**
  * Returns when an object is deleted; undefined when its conditions have no times (k8s.io/kubernetes
- * pkg/controller/certificates/cleaner).
- * Releases from 1.32 on behave alike, except that 1.34 and older keep objects that are approved and never signed
- * (isApprovedUnissuedPastDeadline is new in 1.35): the reason mentions that.
+ * pkg/controller/certificates/cleaner). Releases from 1.32 on behave alike, except that 1.34 and older keep objects that are
+ * approved and never signed (isApprovedUnissuedPastDeadline is new in 1.35): the reason mentions that.
  */
 export function collectionOf(
   object: SigningRequest,

@@ -9,9 +9,8 @@ import type { RequestCondition, SigningRequest } from './signing-request.ts'
 const kind = 'CertificateSigningRequest'
 
 /**
- * Returns all CertificateSigningRequests of a YAML or JSON text, in order, also those in lists. Ignores other objects.
- * It does not validate: a missing or misspelled field reads as empty. Throws KCERT_MANIFEST_MALFORMED when the
- * text is not YAML.
+ * Returns all CertificateSigningRequests of a YAML or JSON text, in order, also those in lists. Ignores other objects. It does
+ * not validate: a missing or misspelled field reads as empty. Throws KCERT_MANIFEST_MALFORMED when the text is not YAML.
  */
 export async function readSigningRequests(text: string): Promise<SigningRequest[]> {
   const { documents, defects } = await readDocuments(text)

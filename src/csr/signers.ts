@@ -93,8 +93,7 @@ function commonNameIsNode(nextFor: NextFor): SignerRule {
 
 /**
  * Returns how to fix a request that breaks a rule; no command when it needs a node name that the request does not have. The node
- * is
- * the one in the common name, or the bare common name when the organization is system:nodes.
+ * is the one in the common name, or the bare common name when the organization is system:nodes.
  */
 export function adviceOf(
   { fix, nextFor }: SignerRule,

@@ -23,8 +23,7 @@ interface Pending {
 
 /**
  * One shell on a node, which handles one request at a time. It exits on request, when a request times out or is aborted, or when
- * the
- * connection is lost. The processes that it started on the node end with it.
+ * the connection is lost. The processes that it started on the node end with it.
  */
 export class Session {
   private readonly node: string

@@ -4,8 +4,7 @@ import { lastLines } from './session.ts'
 import type { Transport } from './transport.ts'
 
 // A TCP connection that starts on a node: to its loopback listeners, and to addresses that only nodes can reach. The node
-// forwards
-// the bytes unchanged, so TLS ends in kcert's own process and no key leaves it.
+// forwards the bytes unchanged, so TLS ends in kcert's own process and no key leaves it.
 
 // Copies in both directions until one end closes. /dev/tcp is a bash feature; most nodes without bash have one of the others.
 const inBash =

@@ -11,10 +11,8 @@ export interface EtcdMembers {
 /**
  * Restarts etcd members one after the other, so that a cluster with a quorum keeps it. Unhealthy members come first. Each restart
  * waits for the member while enough others are healthy for it to recover. If most are unhealthy, none can become healthy before
- * most
- * have started, so the wait for all of them comes at the end. `all` are the members of the cluster, restarted or not; `unseen` is
- * the
- * number of further members that may exist.
+ * most have started, so the wait for all of them comes at the end. `all` are the members of the cluster, restarted or not;
+ * `unseen` is the number of further members that may exist.
  */
 export async function restartMembers(
   toRestart: readonly string[],

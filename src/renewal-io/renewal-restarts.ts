@@ -17,8 +17,7 @@ import { type NeededRestart, restartOrder, type SeenNode, type SiteSurvey } from
 const pollMs = 300
 
 // The kubelet deletes the old mirror pod before it starts a changed static pod, and each delete can hang for 34 s while the API
-// server
-// has no etcd. On a busy node, etcd took 137 s to run again. kubeadm waits as long as this for a changed manifest.
+// server has no etcd. On a busy node, etcd took 137 s to run again. kubeadm waits as long as this for a changed manifest.
 const deadlineMs = 300_000
 
 // A kubelet that started while no API server responded mounts no volumes for a static pod that changes later (seen on 1.36:
@@ -30,9 +29,8 @@ const noPhase = 0
 
 /**
  * Restarts the processes that need it, each on one node after the other: kubelets of control planes, then etcd (keeping its
- * quorum if
- * it has one), API servers, controller managers and schedulers, then kubelets of workers. Returns when all are healthy. Throws
- * KCERT_ROTATION_GATE if one is not.
+ * quorum if it has one), API servers, controller managers and schedulers, then kubelets of workers. Returns when all are healthy.
+ * Throws KCERT_ROTATION_GATE if one is not.
  */
 export async function restartAll(
   site: Site,

@@ -30,8 +30,7 @@ export interface LogQuery {
 
 /**
  * Returns matching lines of a running component's log, each after its time. For a static pod this is RFC 3339 and covers all its
- * log
- * files; for a unit it is Unix time in seconds, from `sinceMs` on. Throws if there is no log, or it cannot be read.
+ * log files; for a unit it is Unix time in seconds, from `sinceMs` on. Throws if there is no log, or it cannot be read.
  */
 export async function printedLog(
   node: NodeAccess,

@@ -29,8 +29,7 @@ export function imageVersion(image = ''): string | undefined {
 
 /**
  * Connects to this API server directly: behind a load balancer another one could respond. No credentials are needed, unless
- * anonymous
- * requests are disabled.
+ * anonymous requests are disabled.
  */
 async function servedVersion(site: Site, node: string, { argv }: ProcessFacts): Promise<string | undefined> {
   const { host, port } = listeningOf(argv)

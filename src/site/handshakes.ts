@@ -67,8 +67,7 @@ export interface ServerAddress {
 
 /**
  * Returns where the server behind a caBundle listens. API servers dial the service. This code dials each endpoint, because each
- * may
- * have another certificate in memory.
+ * may have another certificate in memory.
  */
 export async function addressesOf(objects: ObjectsApi, server: string): Promise<ServerAddress[]> {
   const service = serviceNamed(server)

@@ -21,8 +21,7 @@ export async function isHealthy(
 
 /**
  * Returns the HTTP status of a process on its own node; 0 if none responds. The server is not authenticated: a response on the
- * node's
- * own loopback is enough.
+ * node's own loopback is enough.
  */
 export async function healthStatus(
   site: Site,

@@ -20,8 +20,7 @@ import { configurationOf, listeningOf } from './listening.ts'
 import { nodeNamed, type Site } from './site.ts'
 
 // Probe targets from the processes of the nodes: where they listen, the file of their certificate, the CAs that verify them, and
-// the
-// client certificate that API servers present to them. This needs no API server.
+// the client certificate that API servers present to them. This needs no API server.
 
 const programs = [
   'kube-apiserver',

@@ -9,9 +9,8 @@ export const apiServerSigner = 'kubernetes.io/kube-apiserver-serving'
 
 /**
  * Returns a version of the fields that users and kcert write to an object. It changes when one of them changes. Fields of
- * controllers
- * are excluded (status, managed fields, the signatures of cluster-info, which kube-controller-manager adds and removes with each
- * token): controllers change them at any moment of a rotation, and no plan depends on them.
+ * controllers are excluded (status, managed fields, the signatures of cluster-info, which kube-controller-manager adds and
+ * removes with each token): controllers change them at any moment of a rotation, and no plan depends on them.
  */
 export function contentVersion({ metadata, ...fields }: { readonly metadata: object }): string {
   const { uid, labels, annotations } = metadata as Record<string, unknown>

@@ -214,9 +214,8 @@ export class PodWatch {
 
 /**
  * Returns when the volume got this content, as far as it matters to a process that started at that time. The API server reports
- * start
- * times in whole seconds. The kubelet also writes the volume when it renews the token next to the CA, which does not change the
- * CA.
+ * start times in whole seconds. The kubelet also writes the volume when it renews the token next to the CA, which does not change
+ * the CA.
  */
 function changedAtMs(volume: Volume, startedAtMs: number, isSettled: boolean): number {
   const isNoNews = volume.isOriginal || isSettled

@@ -23,8 +23,7 @@ const kinds: Readonly<Record<string, EndpointKind>> = {
 
 /**
  * Returns the servers that API servers verify with a caBundle. Each endpoint of their Services is a target, because each may have
- * a
- * different certificate. Throws KCERT_API_FORBIDDEN if listing one of the kinds is forbidden.
+ * a different certificate. Throws KCERT_API_FORBIDDEN if listing one of the kinds is forbidden.
  */
 export async function webhookTargets(objects: ObjectsApi, origin?: Origin): Promise<ProbeTarget[]> {
   const certificates = new Certificates()

@@ -41,11 +41,9 @@ interface Target {
 
 /**
  * Writes a file so that a reader sees either the old or the new content, complete, at any moment and after any crash. Returns
- * when
- * the new content is on the disk. A symbolic link is kept: its target is replaced.
- * Throws KCERT_FILE_EXISTS if the write is exclusive and the file exists, otherwise KCERT_FILE_NOT_WRITTEN; the old content
- * remains.
- * Other hard links keep the old content. ACLs and extended attributes are not copied.
+ * when the new content is on the disk. A symbolic link is kept: its target is replaced. Throws KCERT_FILE_EXISTS if the write is
+ * exclusive and the file exists, otherwise KCERT_FILE_NOT_WRITTEN; the old content remains. Other hard links keep the old
+ * content. ACLs and extended attributes are not copied.
  */
 export function writeFileAtomically(
   path: string,

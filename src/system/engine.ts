@@ -19,7 +19,6 @@ export function tuneForManyCertificates(): void {
   // A collection of so small a generation ends before a second thread wakes up.
   setFlagsFromString('--no-parallel-scavenge')
   // The optimizing compiler spends more time on the reader than the reader spends on its files: a fifth of the CPU time for
-  // 10,000
-  // files, and still a sixth for 60,000.
+  // 10,000 files, and still a sixth for 60,000.
   setFlagsFromString('--no-opt')
 }

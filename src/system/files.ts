@@ -15,8 +15,7 @@ import type { FileFacts, Source, UnreadableSource } from '../inspection/source.t
 
 /**
  * The size limit of a file. It keeps the cost of any file below 2 s and 512 MiB of memory. A Secret has at most 1 MiB; a bundle
- * of
- * 20,000 certificates has 15 MiB.
+ * of 20,000 certificates has 15 MiB.
  */
 export const largestFileBytes = 20 * 1024 * 1024
 
@@ -160,8 +159,7 @@ export function contentOf(
 }
 
 // Text contains zero bytes only in UTF-16, which starts with a byte order mark, and DER begins with a SEQUENCE. Other content
-// with
-// zero bytes is a program, an archive or a database.
+// with zero bytes is a program, an archive or a database.
 function beginsForeign(descriptor: number): boolean {
   const count = readSync(descriptor, buffer, 0, 4096, 0)
   const sequence = 0x30

@@ -91,8 +91,7 @@ interface Visited {
 }
 
 // The kernel's pseudo file systems, by the numbers of statfs(2). They contain no certificates, their files have no end or wait
-// for
-// events, and reading some of them has side effects.
+// for events, and reading some of them has side effects.
 const pseudoFileSystems: ReadonlySet<number> = new Set([
   0x9fa0, // proc
   0x62656572, // sysfs

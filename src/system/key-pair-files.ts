@@ -61,9 +61,8 @@ export function writeKeyPair(
 
 /**
  * Finishes a pair whose write was interrupted by a crash. Returns 'finished' when the new certificate was written next to its
- * key,
- * 'forgotten' when the old state is kept, and undefined when there was nothing to do. Throws KCERT_FILE_UNTRUSTED for a note that
- * other users can change.
+ * key, 'forgotten' when the old state is kept, and undefined when there was nothing to do. Throws KCERT_FILE_UNTRUSTED for a note
+ * that other users can change.
  */
 export function finishKeyPair(certificatePath: string): 'finished' | 'forgotten' | undefined {
   const path = notePath(certificatePath)

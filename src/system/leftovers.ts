@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { bootId, processNamespace, startedTicksOf } from './process-identity.ts'
 
 // A process that is killed between writing a temporary file and renaming it leaves the file, possibly with a private key in it.
-// The
-// name identifies the process, so the next kcert can tell it from the file of a running process.
+// The name identifies the process, so the next kcert can tell it from the file of a running process.
 
 const suffix = '.kcert-tmp'
 const owned = /\.([0-9a-f]{8})-([0-9a-f]{8})-(\d+)-(\d*)\.[0-9a-f]{12}\.kcert-tmp$/
@@ -26,8 +25,7 @@ export function isOfLiving(name: string): boolean {
 export function temporaryName(name: string): string {
   const owner = `${machine()}-${short(bootId())}-${process.pid}-${startedTicksOf(process.pid).replaceAll(/\D/g, '')}`
   // The leading dot matters: the kubelet runs every file in its manifests folder whose name has none. Names have at most 255
-  // bytes,
-  // and a character has up to 4 in UTF-8.
+  // bytes, and a character has up to 4 in UTF-8.
   return `.${name.slice(0, 40).toWellFormed()}.${owner}.${randomBytes(6).toString('hex')}${suffix}`
 }
 

@@ -54,8 +54,7 @@ export function newFolder(path: string): void {
 
 /**
  * Writes files below a folder of `newFolder`, readable by their owner only. Each file is complete or absent. While one is
- * missing, a
- * marker file in the folder says so, for the next `newFolder`.
+ * missing, a marker file in the folder says so, for the next `newFolder`.
  */
 export function writeInto(
   folder: string,

@@ -6,8 +6,7 @@ import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { contentOf, failureOf, largestFileBytes, notAFile, openFlags, tooLargeDetail } from './files.ts'
 
 // Pipes that are named on the command line: bash's `<(command)`, standard input, and FIFOs for passwords. They have the size
-// limit
-// of files. Their writers may be slow, so reads do not block: signals and timers still work meanwhile.
+// limit of files. Their writers may be slow, so reads do not block: signals and timers still work meanwhile.
 
 /**
  * Returns the content of an inherited descriptor, such as that of bash's `<(command)`.

@@ -11,8 +11,7 @@ export function bootId(): string {
 
 /**
  * Returns this machine's id as a kubelet reports it (cadvisor reads the same files, in this order). Undefined if no file exists
- * or
- * contains an id: images have an empty file, or the word "uninitialized".
+ * or contains an id: images have an empty file, or the word "uninitialized".
  */
 export function machineId(): string | undefined {
   const [id] = ['/etc/machine-id', '/var/lib/dbus/machine-id'].flatMap(
@@ -23,8 +22,7 @@ export function machineId(): string | undefined {
 
 /**
  * Returns an identifier of the pid namespace of this machine or container. Process ids are meaningful only there, and a container
- * may
- * have the host name of its machine. Undefined where there is no /proc.
+ * may have the host name of its machine. Undefined where there is no /proc.
  */
 export function processNamespace(): string | undefined {
   return orUndefined(() => readlinkSync('/proc/self/ns/pid'))

@@ -27,8 +27,7 @@ const mostLinks = 40
  */
 export function pathTrust(path: string): PathTrust {
   return walk(path, (entry, stats, folder) =>
-    // A link cannot be written to. It can be replaced by a user who can write to its folder, or by its owner in a sticky
-    // folder.
+    // A link cannot be written to. It can be replaced by a user who can write to its folder, or by its owner in a sticky folder.
     stats.isSymbolicLink()
       ? !isShared(folder) || isTrustedOwner(stats)
       : isTrusted(stats) || isNullDevice(entry, stats) || isReadOnly(entry, stats),
@@ -84,9 +83,8 @@ function walk(path: string, isAccepted: (entry: string, stats: Stats, folder: St
 }
 
 /**
- * Returns true when root or the caller owns an entry and no other user can change it. A sticky folder counts as trusted:
- * the owner of each entry decides there. A group other than root's counts as other users, as for sshd and sudo: its members, now
- * or
+ * Returns true when root or the caller owns an entry and no other user can change it. A sticky folder counts as trusted: the
+ * owner of each entry decides there. A group other than root's counts as other users, as for sshd and sudo: its members, now or
  * later, are unknown. An ACL that grants write access is visible in the group bits.
  */
 export function isTrusted(stats: Stats): boolean {

@@ -62,10 +62,9 @@ export interface CertificateInput {
 
 /**
  * Returns the certificates of a source for one role: PEM, DER, PKCS#7, a Secret or other manifest, or a kubeconfig. In a
- * kubeconfig,
- * the context's client certificate is the leaf, and its cluster's CA is the root. Throws KCERT_USAGE when there is none,
- * KCERT_X509_MALFORMED when the leaf, or everything, is damaged, and KCERT_PAIR_UNFIT when the key of the kubeconfig does not
- * match.
+ * kubeconfig, the context's client certificate is the leaf, and its cluster's CA is the root. Throws KCERT_USAGE when there is
+ * none, KCERT_X509_MALFORMED when the leaf, or everything, is damaged, and KCERT_PAIR_UNFIT when the key of the kubeconfig does
+ * not match.
  */
 export async function readCertificateInput(
   source: Source,
@@ -141,8 +140,7 @@ function located(
     }
   }
   // The leaf is the first certificate of its file; in a bundle, other members may be usable. Go skips intermediates that it
-  // cannot parse,
-  // and the leaf may chain directly to a root. Without any readable root, nothing is trusted.
+  // cannot parse, and the leaf may chain directly to a root. Without any readable root, nothing is trusted.
   const isUseless =
     role === 'leaf' ? first.kind !== 'certificate' : role === 'roots' && certificates.length === 0
   const [damaged] = unreadable

@@ -194,8 +194,7 @@ function endOf(chains: readonly Chain[]): Date {
 
 /**
  * Returns the verdict of TLS on the keys in a valid chain; crypto/x509 does not check whether TLS can use them. crypto/tls
- * refuses a
- * long RSA key in any sent certificate, even one that no chain needs (verifyServerCertificate, processCertsFromClient).
+ * refuses a long RSA key in any sent certificate, even one that no chain needs (verifyServerCertificate, processCertsFromClient).
  */
 function withTlsKeys(
   verdict: ChainVerdict,
@@ -287,8 +286,7 @@ function unreadableWarnings(
   return [...roots, leaf, ...intermediates].flatMap(({ unreadable }, index) =>
     unreadable.map(({ source, entry, reason, isUnseen }) => {
       // client-go's ParseCertsPEM, with which servers read their client CAs, fails at the first certificate that it cannot parse.
-      // A
-      // CertPool, with which clients read their roots, skips it.
+      // A CertPool, with which clients read their roots, skips it.
       const consequence =
         purpose === 'client' && !isUnseen
           ? ', and API servers reject the whole file because of it'

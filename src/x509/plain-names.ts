@@ -50,8 +50,7 @@ const uriCharacters = /^(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-F]{2})*$/
 
 /**
  * True for a URI in its normalized spelling (RFC 3986 section 6.2.2): no dot segments or empty segments, no unnecessary escapes,
- * and no
- * escapes that could be read as another path (slash, backslash, percent sign, control characters).
+ * and no escapes that could be read as another path (slash, backslash, percent sign, control characters).
  */
 export function isNormalUri(uri: string): boolean {
   const parts = uriParts.exec(uri)

@@ -163,9 +163,8 @@ function keepBackup({ object }: FoundClusterInfo, file: string | undefined): str
 
 /**
  * Writes text and signatures in one step, so that a joining node never finds one without the other. The bootstrap signer computes
- * the
- * same signatures and changes nothing. If the tokens cannot be read, the old signatures are removed: a joining node waits for a
- * missing signature, but fails at a wrong one.
+ * the same signatures and changes nothing. If the tokens cannot be read, the old signatures are removed: a joining node waits for
+ * a missing signature, but fails at a wrong one.
  */
 async function write(
   { objects }: Cluster,

@@ -100,8 +100,7 @@ export function certificateObjects(
 
 /**
  * Returns the CA that signed a certificate, as PEM: the named one, or that of the kubeconfig if it signed. The CA of a custom
- * signer
- * is not in the cluster.
+ * signer is not in the cluster.
  */
 export function caPemOf(
   { chain, object }: Fetched,

@@ -58,8 +58,7 @@ export function tokenKubeconfig(
 
 /**
  * Writes a file unless it already has this content, so that an interrupted run can be repeated. Returns whether it was written.
- * Throws
- * KCERT_FILE_EXISTS if another file exists and must not be replaced. A secret file gets mode 0600.
+ * Throws KCERT_FILE_EXISTS if another file exists and must not be replaced. A secret file gets mode 0600.
  */
 export function writeIssued(
   path: string,

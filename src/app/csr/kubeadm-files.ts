@@ -26,8 +26,7 @@ export interface KubeadmFolders {
 
 /**
  * Writes key and request of each row, and kubeconfigs with the embedded key, as `kubeadm certs generate-csr` does: mode 0600, in
- * new
- * folders with mode 0700. Writes nothing if one of the files exists and must not be replaced.
+ * new folders with mode 0700. Writes nothing if one of the files exists and must not be replaced.
  */
 export async function writeKubeadmRequests(
   requests: readonly KubeadmRequest[],

@@ -18,8 +18,7 @@ export interface RequestFlags {
 
 /**
  * Returns the only request of a file: a CertificateSigningRequest in YAML or JSON, or a request in PEM or DER, which the flags
- * turn
- * into an object. Throws KCERT_USAGE if a name is missing, and KCERT_MANIFEST_MALFORMED if there is no request.
+ * turn into an object. Throws KCERT_USAGE if a name is missing, and KCERT_MANIFEST_MALFORMED if there is no request.
  */
 export async function readSigningRequest(
   bytes: Uint8Array,

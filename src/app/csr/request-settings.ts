@@ -80,8 +80,7 @@ const controlPlaneFlags = [
 
 /**
  * Throws KCERT_USAGE for a flag that does not apply to the output, because the user expects it to have an effect. A report shows
- * the
- * object, too.
+ * the object, too.
  */
 export function checkEffect(flags: RequestFlagValues & { readonly output: string }): void {
   const hasObject = !['pem', 'cfssl'].includes(flags.output) && flags.kubeadm === undefined

@@ -59,8 +59,7 @@ interface Work {
 
 /**
  * Does the remaining steps and returns the certificate. Throws as the steps do; existing files are kept. With --force, the new
- * files
- * have other names until the certificate is issued. Then certificate and key are replaced together.
+ * files have other names until the certificate is issued. Then certificate and key are replaced together.
  */
 export async function requestCertificate(work: Work): Promise<FetchReport> {
   const { files } = work.settings
@@ -81,8 +80,7 @@ export async function requestCertificate(work: Work): Promise<FetchReport> {
 
 /**
  * Returns the object that would be sent, after the API server has accepted it in a dry run. Nothing is written. Without a key
- * file it
- * is signed with a temporary key. Throws as submitRequest does.
+ * file it is signed with a temporary key. Throws as submitRequest does.
  */
 export async function plannedRequest(work: Work): Promise<RequestObject> {
   const { settings, context, cluster } = work

@@ -25,8 +25,7 @@ export interface Draft {
 
 /**
  * Returns the requests of all files, before anything is sent. Throws KCERT_CSR_SIGNER_REFUSED for the first one that would be
- * refused
- * or fail, unless it is forced; KCERT_USAGE for two with the same name.
+ * refused or fail, unless it is forced; KCERT_USAGE for two with the same name.
  */
 export async function readDrafts(
   sources: readonly string[],

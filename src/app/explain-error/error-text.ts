@@ -16,8 +16,7 @@ const oneFile = (source: string): string =>
 
 /**
  * Returns the text that the operands select: "-" (or none, in a pipe) is standard input, a single word that names a file is that
- * file,
- * and everything else is the text itself. On a terminal it reads pasted text until Ctrl-D.
+ * file, and everything else is the text itself. On a terminal it reads pasted text until Ctrl-D.
  */
 export async function readErrorText(
   operands: readonly string[],

@@ -11,8 +11,7 @@ import { passedOverTypes } from '../../inspection/read-manifest.ts'
 import type { Endpoint } from '../../tls/endpoint.ts'
 
 // `kcert inspect --cluster`: reads a cluster object by object, page by page. Of an object, only its findings are kept; of a
-// private
-// key, only the public key.
+// private key, only the public key.
 
 /** The result of reading a cluster, in addition to the report. */
 export interface Scan {

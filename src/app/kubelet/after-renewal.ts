@@ -84,8 +84,7 @@ function hookFailure(what: string, why: string): KcertError {
 
 /**
  * Records the certificate for which the hooks last ran, in a file next to the pair. After a crash between a renewal and its
- * hooks, the
- * next start runs them.
+ * hooks, the next start runs them.
  */
 export class PendingNotification {
   private readonly path: string

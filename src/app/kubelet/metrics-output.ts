@@ -29,8 +29,7 @@ export function metricsFile(path: string, text: () => string, note: (text: strin
 
 /**
  * Returns an output that serves GET /metrics on a loopback address. Throws KCERT_USAGE for any other address, because every
- * client that
- * can connect may read the metrics.
+ * client that can connect may read the metrics.
  */
 export async function metricsServer(address: string, text: () => string): Promise<MetricsOutput> {
   const endpoint = parseEndpoint(address)

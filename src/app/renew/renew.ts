@@ -42,8 +42,7 @@ interface Answer {
 
 /**
  * Runs `kcert renew`, or shows its plan. Throws node errors, and KCERT_RENEWAL_REFUSED if a CA has expired or there is no
- * terminal
- * to confirm on.
+ * terminal to confirm on.
  */
 export async function renewCertificates(context: Context, flags: RenewFlags): Promise<Answer> {
   const { clock, random, stderr } = context

@@ -4,8 +4,7 @@ import type { Decided } from './decision-report.ts'
 import type { Act, Evaluation, Evaluator } from './evaluation.ts'
 
 // Approving and denying on a cluster. The request that kcert evaluates (and that a person inspects) and the request that it
-// writes
-// to must be the same, even when another client swaps the object under the same name.
+// writes to must be the same, even when another client swaps the object under the same name.
 
 /** An object, and the evaluation of it. */
 export interface Evaluated {
@@ -40,10 +39,8 @@ const mostAttempts = 6
 /**
  * Approves or denies one evaluated object, and returns the result. Reads it again before each try: UID, specification and request
  * bytes must be the evaluated ones. Evaluates it again when anything else changed. The write names UID and resourceVersion, so
- * that
- * the API server rejects it when the object is swapped after the read. Reads the object again when the outcome of a write is
- * unknown.
- * Failures for this object are returned, not thrown.
+ * that the API server rejects it when the object is swapped after the read. Reads the object again when the outcome of a write is
+ * unknown. Failures for this object are returned, not thrown.
  */
 export async function actOn(api: RequestsApi, evaluated: Evaluated, options: ActOptions): Promise<Acted> {
   const name = evaluated.object.metadata.name ?? ''
@@ -132,8 +129,7 @@ const passing: ReadonlySet<string> = new Set([
 
 /**
  * True for the failure of a write after which kcert reads the object again. After a conflict, another client has changed it.
- * After
- * "not found", the object was deleted or swapped. After a lost connection, it is unknown whether the write happened.
+ * After "not found", the object was deleted or swapped. After a lost connection, it is unknown whether the write happened.
  */
 export function mayPass(error: unknown): error is KcertError {
   return error instanceof KcertError && passing.has(error.code)

@@ -43,10 +43,8 @@ export function canonicalIp(text: string): string | undefined {
 }
 
 // Addresses that do not identify a single node: RFC 1122 section 3.2.1.3 and RFC 4291 section 2.4; link-local addresses (the
-// metadata
-// services of clouds use them); and IPv6 addresses that embed an IPv4 address, which may be a Service's: IPv4-compatible (RFC
-// 4291),
-// NAT64 (RFC 6052, RFC 8215), 6to4 (RFC 3056) and Teredo (RFC 4380).
+// metadata services of clouds use them); and IPv6 addresses that embed an IPv4 address, which may be a Service's: IPv4-compatible
+// (RFC 4291), NAT64 (RFC 6052, RFC 8215), 6to4 (RFC 3056) and Teredo (RFC 4380).
 const specialRanges = [
   '0.0.0.0/8',
   '127.0.0.0/8',

@@ -21,8 +21,7 @@ export interface Verdict {
 
 /**
  * Returns the verdict of policies on an object in its current state. A denial overrides an approval, in any order. An object that
- * no
- * policy approves, or whose lookups fail, is skipped. The content of the object never makes it throw.
+ * no policy approves, or whose lookups fail, is skipped. The content of the object never makes it throw.
  */
 export async function decide(
   object: SigningRequest,

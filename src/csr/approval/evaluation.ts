@@ -51,8 +51,7 @@ function unlike({ decision, policy, reason }: Verdict): string {
 
 /**
  * Returns an evaluator for objects that an operator names: it acts on everything that is not decided yet. It refuses an approval
- * that
- * would grant more than the request shows, unless forced. The operator decides where kcert has no proof.
+ * that would grant more than the request shows, unless forced. The operator decides where kcert has no proof.
  */
 export function evaluateByHand(act: Act, facts: ApprovalFacts, isForced: boolean): Evaluator {
   return async (object) => {

@@ -49,8 +49,7 @@ export interface ClusterAddresses {
 
 /**
  * Lookups of facts. Undefined means that the fact is unavailable (the input is only a file, or this user lacks the permission),
- * and
- * a request that depends on it is not approved. A failed lookup throws, with the same effect.
+ * and a request that depends on it is not approved. A failed lookup throws, with the same effect.
  */
 export interface ApprovalFacts {
   /** Whether the authorizer of the cluster allows it. */

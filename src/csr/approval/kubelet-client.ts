@@ -19,10 +19,8 @@ export interface KubeletClientSettings {
 
 /**
  * Returns the policy of kube-controller-manager's csrapproving for kubelet client certificates. The request must have the right
- * form,
- * and RBAC must let its requester create the subresource selfnodeclient (a node for itself) or nodeclient (a bootstrapping
- * client).
- * Stricter in one point: a node never gets another node's name, whatever RBAC allows.
+ * form, and RBAC must let its requester create the subresource selfnodeclient (a node for itself) or nodeclient (a bootstrapping
+ * client). Stricter in one point: a node never gets another node's name, whatever RBAC allows.
  */
 export function kubeletClientPolicy(settings: KubeletClientSettings = {}): Policy {
   const { name = 'kubelet-client', onViolation = 'ignore', newNodesOnly = false } = settings

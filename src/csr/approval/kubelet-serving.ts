@@ -30,9 +30,8 @@ type Limits = 'maxExpirationSeconds' | 'maxNames'
 
 /**
  * Returns the policy for kubelet serving certificates, for which Kubernetes has no approver. A node may request only its own
- * names and
- * addresses. Without a cloud provider, the kubelet writes the addresses of its Node. So the policy refuses names of API servers,
- * Services and other nodes even when the Node lists them.
+ * names and addresses. Without a cloud provider, the kubelet writes the addresses of its Node. So the policy refuses names of API
+ * servers, Services and other nodes even when the Node lists them.
  */
 export function kubeletServingPolicy(settings: KubeletServingSettings = {}): Policy {
   const options: KubeletServingOptions = {

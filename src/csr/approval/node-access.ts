@@ -43,8 +43,7 @@ export async function nodeAccessOf(
 
 /**
  * Returns the equivalent kubectl command. kubectl takes the part after a slash for the name of an object, so the subresource
- * needs a
- * separate flag.
+ * needs a separate flag.
  */
 export function accessCommand(
   { username, groups }: Pick<SigningRequest, 'username' | 'groups'>,

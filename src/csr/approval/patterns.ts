@@ -15,8 +15,7 @@ export function placeholdersOf(pattern: string): string[] {
 
 /**
  * True when the whole text matches the pattern. "*" never matches the boundary. A pattern with a placeholder that has no value
- * matches
- * nothing. Takes time in proportion to both lengths, because the text is untrusted.
+ * matches nothing. Takes time in proportion to both lengths, because the text is untrusted.
  */
 export function fits(text: string, pattern: string, boundary: Boundary, values: Placeholders = {}): boolean {
   // Placeholders are filled in piece by piece, so that a "*" in a requester's name is a literal star.

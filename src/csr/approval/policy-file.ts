@@ -22,8 +22,7 @@ export const builtinPolicies: readonly Policy[] = [kubeletClientPolicy(), kubele
 
 /**
  * Returns the policies of a policy file. `source` is its name, for messages. Throws KCERT_POLICY_INVALID with the line, the
- * invalid
- * value and the allowed values; nothing of an invalid file is used.
+ * invalid value and the allowed values; nothing of an invalid file is used.
  */
 export async function readPolicies(text: string, source: string): Promise<Policy[]> {
   const { documents, defects } = await readDocuments(text)

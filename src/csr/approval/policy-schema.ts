@@ -6,8 +6,7 @@ import { placeholdersOf } from './patterns.ts'
 import { placeholderNames } from './user-rule.ts'
 
 // The approval policy, as users write it. docs/schemas/ApprovalPolicy.json is generated from this schema; policy-file.ts imports
-// it
-// only when there is a policy to read.
+// it only when there is a policy to read.
 
 const text = v.pipe(v.string(), v.nonEmpty('is empty'))
 

@@ -45,8 +45,7 @@ export function evaluated(
 
 /**
  * Returns the findings, with those of lookups only when the text of the request breaks no rule: a request that breaks one is not
- * worth
- * a call, and gets the finding `unasked` instead.
+ * worth a call, and gets the finding `unasked` instead.
  */
 export async function withLookups(
   findings: readonly Finding[],

@@ -21,8 +21,7 @@ import type { Candidate } from './candidate.ts'
 import { hiddenRequest } from './plain-request.ts'
 
 // Rules that no approver may skip, whatever its policy says: each prevents an approved request from becoming more than it shows.
-// All
-// of them read only the object.
+// All of them read only the object.
 
 /** Returns functions that create the findings of one approval rule. */
 export function approvalRule(id: string, duty: Duty) {
@@ -61,8 +60,7 @@ export function requestFindings(candidate: Candidate): Finding[] {
 }
 
 // The signature proves that the requester holds the key. The API server checks it when the object is created; kcert checks it
-// again,
-// because it approves the bytes.
+// again, because it approves the bytes.
 function possession(request: CertificateRequest): Finding {
   const { met, unmet, unknown } = approvalRule('key-possession', 'identity')
   const verdict = request.verifySignature('possession')
@@ -154,8 +152,7 @@ function noAuthority(
 }
 
 // Names that programs read differently: for some, a NUL ends a name; for others, two mailboxes with a comma between them are one;
-// and
-// some resolve ".." in a URI.
+// and some resolve ".." in a URI.
 function plainNames({ subject, subjectAltNames: { dns, email, uri, other } }: CertificateRequest): Finding {
   const { met, unmet } = approvalRule('plain-names', 'entitlement')
   const faults: readonly (readonly [odd: readonly string[], what: string])[] = [

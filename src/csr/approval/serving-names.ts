@@ -76,8 +76,7 @@ async function ownNamesFinding(
 
 /**
  * Returns the names that the Node does not have. Kubelets request what their Node has: Hostname, InternalDNS and ExternalDNS as
- * DNS
- * names, InternalIP and ExternalIP as addresses.
+ * DNS names, InternalIP and ExternalIP as addresses.
  */
 function foreignToNode({ request }: Candidate, { addresses }: NodeFacts): string[] {
   const ownNames = new Set<string>()
