@@ -1,10 +1,7 @@
 import * as v from 'valibot'
-import { described, optionalText, text } from '../errors/error-schema.ts'
-import { header, timeSchema as time } from '../x509/json-fields.ts'
+import { described, header, optionalText, text, texts, time } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert audit`. docs/schemas/AuditReport.json and AuditPolicyCheck.json are generated from it.
-
-const texts = v.array(v.string())
 
 const credentialSchema = v.object({
   id: text(

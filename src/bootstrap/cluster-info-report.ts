@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { given } from '../errors/given.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
-import { described, header, hexSchema as hex, text } from '../x509/json-fields.ts'
+import { described, header, hex, optionalText, text, texts } from '../x509/json-fields.ts'
 import { checkLineSchema } from './check-line.ts'
 import type { ClusterInfo } from './cluster-info.ts'
 import { pinOf } from './pin.ts'
@@ -58,9 +58,9 @@ export const clusterInfoUpdateSchema = v.object({
   before: v.array(caSchema),
   after: v.array(caSchema),
   signatures: described(v.array(signatureSchema), 'state after the command'),
-  diff: described(v.array(v.string()), 'of data.kubeconfig, long values shortened and credentials hidden'),
-  backup: v.optional(text('file with the old object')),
-  notices: v.array(v.string()),
+  diff: described(texts, 'of data.kubeconfig, long values shortened and credentials hidden'),
+  backup: optionalText('file with the old object'),
+  notices: texts,
 })
 
 export const caPinsSchema = v.object({

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header } from '../x509/json-fields.ts'
+import { described, header, texts } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert bootstrap check` and `kcert bootstrap kubeconfig`.
 
@@ -37,7 +37,7 @@ export const bootstrapKubeconfigSchema = v.object({
   server: v.string(),
   tokenId: v.string(),
   cas: v.array(v.object({ subject: v.string(), pin: v.string() })),
-  verification: described(v.array(v.string()), 'how cluster-info was verified'),
+  verification: described(texts, 'how cluster-info was verified'),
 })
 
 export type BootstrapStep = v.InferOutput<typeof stepSchema>

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { given } from '../errors/given.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
-import { described, header, text } from '../x509/json-fields.ts'
+import { described, header, optionalText, text, texts } from '../x509/json-fields.ts'
 import { checkLineSchema } from './check-line.ts'
 import type { TokenFacts } from './token-secret.ts'
 
@@ -12,7 +12,7 @@ const tokenFields = {
   description: v.optional(v.string()),
   expiration: v.optional(v.pipe(v.string(), v.isoTimestamp(), v.description('absent: it never expires'))),
   usages: v.array(v.picklist(['signing', 'authentication'])),
-  groups: described(v.array(v.string()), 'besides system:bootstrappers'),
+  groups: described(texts, 'besides system:bootstrappers'),
 }
 
 const tokenSchema = v.object({
@@ -34,12 +34,12 @@ export const createdTokenSchema = v.object({
   ...header('CreatedToken'),
   outcome: v.picklist(['created', 'would-create']),
   ...tokenFields,
-  token: v.optional(text('SECRET: the complete token; absent with --out and --dry-run')),
-  joinCommand: v.optional(text('SECRET: contains the token')),
+  token: optionalText('SECRET: the complete token; absent with --out and --dry-run'),
+  joinCommand: optionalText('SECRET: contains the token'),
   server: v.optional(v.string()),
-  pins: v.array(v.string()),
-  file: v.optional(text('file with the secret')),
-  notices: v.array(v.string()),
+  pins: texts,
+  file: optionalText('file with the secret'),
+  notices: texts,
 })
 
 export const deletedTokensSchema = v.object({

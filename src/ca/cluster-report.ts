@@ -1,6 +1,5 @@
 import * as v from 'valibot'
-import { errorSchema } from '../errors/error-schema.ts'
-import { described, header, timeSchema as time } from '../x509/json-fields.ts'
+import { described, errorSchema, header, texts, time } from '../x509/json-fields.ts'
 import { signedCertificateSchema } from './report.ts'
 
 // The JSON contract of `kcert ca sign --csr`. docs/schemas/SignedRequests.json is generated from this; the program itself
@@ -31,7 +30,7 @@ const signedRequestSchema = v.object({
   next: v.optional(v.string()),
   uid: v.optional(v.string()),
   signerName: v.optional(v.string()),
-  usages: v.optional(v.array(v.string())),
+  usages: v.optional(texts),
   expirationSeconds: v.optional(described(v.number(), 'requested')),
   certificate: v.optional(v.object(certificateEntries)),
   error: v.optional(errorSchema),
@@ -43,7 +42,7 @@ export const signedRequestsSchema = v.object({
   dryRun: v.boolean(),
   requests: v.array(signedRequestSchema),
   files: v.object({ certificates: v.optional(v.string()), issuanceLog: v.optional(v.string()) }),
-  notices: v.array(v.string()),
+  notices: texts,
 })
 
 export type SignedRequestsReport = v.InferOutput<typeof signedRequestsSchema>

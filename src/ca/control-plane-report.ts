@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header, text, textsSchema as texts } from '../x509/json-fields.ts'
+import { described, header, text, texts } from '../x509/json-fields.ts'
 import { signedCertificateSchema } from './report.ts'
 
 // The JSON contract of `kcert ca sign --kubeadm`. docs/schemas/SignedControlPlane.json is generated from this.

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header, text, timeSchema as time } from '../x509/json-fields.ts'
+import { described, header, optionalText, text, time } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert renew`. docs/schemas/ is generated from it; the program itself only imports its type.
 
@@ -27,7 +27,7 @@ export const certificateRenewalSchema = v.object({
       ),
       previousNotAfter: v.optional(described(time, 'expiry of the replaced certificate')),
       newKey: v.optional(v.boolean()),
-      why: v.optional(text('why kcert cannot renew it here')),
+      why: optionalText('why kcert cannot renew it here'),
       next: v.optional(v.string()),
     }),
   ),
@@ -65,10 +65,10 @@ export const certificateRenewalSchema = v.object({
   ),
   backups: v.array(v.object({ node: v.string(), folder: v.string() })),
   unreachable: v.array(v.object({ node: v.string(), why: v.string() })),
-  root: v.optional(
-    text('folder of --root: its files were renewed, nothing was restarted and no server was checked'),
+  root: optionalText(
+    'folder of --root: its files were renewed, nothing was restarted and no server was checked',
   ),
-  next: v.optional(text('next command')),
+  next: optionalText('next command'),
 })
 
 export type CertificateRenewal = v.InferOutput<typeof certificateRenewalSchema>

@@ -3,10 +3,11 @@ import {
   altNamesSchema,
   described,
   header,
-  hexSchema as hex,
+  hex,
+  optionalText,
   text,
-  textsSchema as texts,
-  timeSchema as time,
+  texts,
+  time,
 } from '../x509/json-fields.ts'
 
 // The JSON contracts of `kcert key generate` and `kcert ca`. docs/schemas/ is generated from these; the program itself only
@@ -54,10 +55,10 @@ export const caReportSchema = v.object({
   caPin: text('discovery token CA cert hash (kubeadm join --discovery-token-ca-cert-hash)'),
   pem: text('the certificate'),
   files: v.object({
-    certificate: v.optional(text('absent if printed to standard output')),
-    key: v.optional(text('absent if printed to standard output')),
-    issuanceLog: v.optional(text('issuance log with the serial number')),
-    backup: v.optional(text('backup of the previous certificate')),
+    certificate: optionalText('absent if printed to standard output'),
+    key: optionalText('absent if printed to standard output'),
+    issuanceLog: optionalText('issuance log with the serial number'),
+    backup: optionalText('backup of the previous certificate'),
   }),
   notices: noticesSchema,
 })

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header, hexSchema as hex, text, textsSchema as texts } from '../x509/json-fields.ts'
+import { described, header, hex, optionalText, text, texts } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr check`. docs/schemas/RequestCheck.json is generated from these schemas; the program itself
 // imports only their types.
@@ -29,7 +29,7 @@ const specSchema = v.object({
   signerName: v.string(),
   usages: texts,
   expirationSeconds: v.optional(v.number()),
-  username: v.optional(text('user who created the object; absent before it is submitted')),
+  username: optionalText('user who created the object; absent before it is submitted'),
   groups: texts,
 })
 
@@ -42,8 +42,8 @@ const ruleSchema = v.object({
   duty: v.optional(described(v.picklist(duties), "the approver's duty that the rule checks")),
   ok: v.boolean(),
   detail: v.string(),
-  fix: v.optional(text('what to change')),
-  next: v.optional(text('a command, or the fix where there is none')),
+  fix: optionalText('what to change'),
+  next: optionalText('a command, or the fix where there is none'),
 })
 
 const unknownFactSchema = v.object({
@@ -51,7 +51,7 @@ const unknownFactSchema = v.object({
   question: v.picklist(questions),
   duty: v.optional(v.picklist(duties)),
   detail: v.string(),
-  fix: v.optional(text('how to find out')),
+  fix: optionalText('how to find out'),
   next: text('a command, or the fix where there is none'),
 })
 

@@ -1,6 +1,5 @@
 import * as v from 'valibot'
-import { optionalText } from '../errors/error-schema.ts'
-import { altNamesSchema, described, header, text, textsSchema as texts } from '../x509/json-fields.ts'
+import { altNamesSchema, described, header, optionalText, text, texts } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr create`. docs/schemas/CreatedRequests.json is generated from these schemas; the program itself
 // imports only their types. It contains no private key: a key is only in its file.
@@ -18,7 +17,7 @@ const manifestSchema = v.object({
 })
 
 const createdRequestSchema = v.object({
-  row: v.optional(text("kubeadm's name of the certificate")),
+  row: optionalText("kubeadm's name of the certificate"),
   subject: text('RFC 4514'),
   subjectAltNames: altNamesSchema,
   publicKey: v.object({

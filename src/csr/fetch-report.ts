@@ -1,13 +1,14 @@
 import * as v from 'valibot'
-import { errorSchema, optionalText } from '../errors/error-schema.ts'
 import {
   altNamesSchema,
   described,
+  errorSchema,
   header,
   nameSchema,
+  optionalText,
   text,
-  textsSchema as texts,
-  timeSchema as time,
+  texts,
+  time,
 } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr fetch` and `kcert csr request`. docs/schemas/FetchedCertificate.json and

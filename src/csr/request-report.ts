@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header, text, textsSchema as texts, timeSchema as time } from '../x509/json-fields.ts'
+import { described, header, optionalText, text, texts, time } from '../x509/json-fields.ts'
 import { requestSchema } from './check-report.ts'
 import { requestStates } from './life.ts'
 
@@ -12,7 +12,7 @@ const conditionSchema = v.object({
   reason: v.optional(v.string()),
   message: v.optional(v.string()),
   lastUpdateTime: v.optional(v.string()),
-  lastTransitionTime: v.optional(text('of PodCertificateRequests')),
+  lastTransitionTime: optionalText('of PodCertificateRequests'),
 })
 
 /** One CertificateSigningRequest of a cluster. */
@@ -27,11 +27,11 @@ export const clusterRequestSchema = v.object({
   signerName: v.string(),
   usages: texts,
   expirationSeconds: v.optional(v.number()),
-  username: v.optional(text('user who created the object')),
+  username: optionalText('user who created the object'),
   groups: texts,
   labels: v.record(v.string(), v.string()),
   request: v.optional(described(requestSchema, 'absent when the request cannot be read')),
-  fault: v.optional(text('why the request cannot be read')),
+  fault: optionalText('why the request cannot be read'),
   notAfter: v.optional(described(time, 'of the issued certificate')),
   garbageCollection: v.optional(
     described(

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header, text } from '../x509/json-fields.ts'
+import { described, header, text, texts } from '../x509/json-fields.ts'
 import { clusterRequestSchema } from './request-report.ts'
 
 // The JSON contract of `kcert csr submit`. docs/schemas/SubmittedRequests.json is generated from these schemas; the program
@@ -22,8 +22,8 @@ const submissionSchema = v.object({
       next: v.optional(v.string()),
     }),
   ),
-  notices: described(v.array(v.string()), 'notes for the user'),
-  next: described(v.array(v.string()), 'next commands'),
+  notices: described(texts, 'notes for the user'),
+  next: described(texts, 'next commands'),
 })
 
 export const submissionReportSchema = v.object({

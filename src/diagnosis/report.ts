@@ -1,10 +1,10 @@
 import * as v from 'valibot'
-import { described, optionalText, text } from '../errors/error-schema.ts'
+import { described, header, optionalText, text, texts } from '../errors/json-fields.ts'
 
 // The JSON contract of `kcert explain-error`. docs/schemas/ErrorExplanation.json is generated from these schemas. The program
 // imports only their types.
 
-const names = v.array(v.string())
+const names = texts
 
 const foundSchema = v.object({
   endpoints: described(names, 'servers, as HOST:PORT'),
@@ -63,8 +63,7 @@ const causeSchema = v.object({
 })
 
 export const errorExplanationSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('ErrorExplanation'),
+  ...header('ErrorExplanation'),
   source: text('the file, "-" for standard input, "argument" for text of the command line'),
   errors: described(
     v.array(

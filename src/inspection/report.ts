@@ -1,6 +1,16 @@
 import * as v from 'valibot'
-import { described, onlyTrue, optionalText, text } from '../errors/error-schema.ts'
-import { header, nameSchema, altNamesSchema as names, timeSchema as time } from '../x509/json-fields.ts'
+import {
+  certificateFields,
+  described,
+  header,
+  nameSchema,
+  altNamesSchema as names,
+  onlyTrue,
+  optionalText,
+  text,
+  texts,
+  time,
+} from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert inspect`. docs/schemas/InspectionReport.json is generated from these schemas. The program imports
 // only their types, so valibot costs nothing at start.
@@ -34,11 +44,7 @@ export const certificateReportSchema = v.object({
   role: optionalText(
     'the name in kubeadm\'s certificate table, or a name for the position: "cluster CA", "client of user x"',
   ),
-  subject: nameSchema,
-  issuer: nameSchema,
-  serialNumber: v.pipe(v.string(), v.regex(/^-?[0-9a-f]+$/), v.description('hexadecimal')),
-  notBefore: time,
-  notAfter: time,
+  ...certificateFields,
   secondsLeft: described(v.number(), 'until notAfter; negative once expired'),
   percentLeft: described(v.number(), 'share of the lifetime that is left, 0 to 100'),
   isCa: v.boolean(),
@@ -46,17 +52,17 @@ export const certificateReportSchema = v.object({
   publicKey: publicKeySchema,
   signatureAlgorithm: v.string(),
   subjectAltNames: names,
-  keyUsage: v.array(v.string()),
-  extendedKeyUsage: v.array(v.string()),
+  keyUsage: texts,
+  extendedKeyUsage: texts,
   subjectKeyId: v.optional(hex),
   authorityKeyId: v.optional(hex),
   nameConstraints: v.optional(v.object({ permitted: names, excluded: names })),
-  crlDistributionPoints: v.optional(v.array(v.string())),
-  authorityInfoAccess: v.optional(v.object({ ocsp: v.array(v.string()), caIssuers: v.array(v.string()) })),
-  certificatePolicies: v.optional(described(v.array(v.string()), 'object identifiers')),
+  crlDistributionPoints: v.optional(texts),
+  authorityInfoAccess: v.optional(v.object({ ocsp: texts, caIssuers: texts })),
+  certificatePolicies: v.optional(described(texts, 'object identifiers')),
   unknownCriticalExtensions: v.optional(
     described(
-      v.array(v.string()),
+      texts,
       'object identifiers of critical extensions that Go does not support: it rejects a chain with one',
     ),
   ),
@@ -102,10 +108,10 @@ export const requestReportSchema = v.object({
     'the signature may be valid: the OpenSSL of this Node.js does not support the algorithm (ML-DSA)',
   ),
   subjectAltNames: names,
-  keyUsage: v.array(v.string()),
-  extendedKeyUsage: v.array(v.string()),
+  keyUsage: texts,
+  extendedKeyUsage: texts,
   signerName: v.optional(v.string()),
-  usages: v.optional(v.array(v.string())),
+  usages: v.optional(texts),
   username: v.optional(v.string()),
   condition: v.optional(v.string()),
 })
@@ -150,7 +156,7 @@ const kubeconfigReportSchema = v.object({
     v.object({
       name: v.string(),
       credentials: described(
-        v.array(v.string()),
+        texts,
         'the kinds: client certificate, token, tokenFile, exec, auth-provider, basic',
       ),
     }),
@@ -203,7 +209,7 @@ export const inspectionReportSchema = v.object({
   at: described(time, 'the time at which validity was evaluated'),
   selection: v.optional(
     described(
-      v.object({ only: v.array(v.string()), certificates: v.number() }),
+      v.object({ only: texts, certificates: v.number() }),
       'the values of --only, and the number of certificates before the selection',
     ),
   ),

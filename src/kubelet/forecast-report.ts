@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header, text, timeSchema as time } from '../x509/json-fields.ts'
+import { described, header, optionalText, text, time } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert kubelet forecast`. docs/schemas/KubeletForecast.json is generated from it.
 
@@ -10,7 +10,7 @@ const certificateSchema = v.object({
     "where it was observed: the kubelet's folder, an object of the cluster, its port, or its own metric, which has only the expiry",
   ),
   location: v.optional(v.string()),
-  subject: v.optional(text('RFC 4514')),
+  subject: optionalText('RFC 4514'),
   notBefore: v.optional(time),
   notAfter: time,
   isSelfSigned: described(v.boolean(), 'self-signed by the kubelet'),

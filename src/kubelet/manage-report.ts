@@ -1,13 +1,5 @@
 import * as v from 'valibot'
-import {
-  altNamesSchema,
-  described,
-  header,
-  nameSchema,
-  text,
-  textsSchema as texts,
-  timeSchema as time,
-} from '../x509/json-fields.ts'
+import { altNamesSchema, described, header, nameSchema, text, texts, time } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert kubelet manage`. docs/schemas/ManagedCertificate.json is generated from it.
 

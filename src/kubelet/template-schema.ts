@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { header, textsSchema as texts } from '../x509/json-fields.ts'
+import { header, texts } from '../x509/json-fields.ts'
 
 // The schema of a file for `kcert kubelet manage --template`. docs/schemas/CertificateTemplate.json is generated from it.
 

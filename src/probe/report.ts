@@ -1,6 +1,5 @@
 import * as v from 'valibot'
-import { described, optionalText, text } from '../errors/error-schema.ts'
-import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
+import { certificateFields, described, header, optionalText, text, texts, time } from '../x509/json-fields.ts'
 import { problemCodes } from './problems.ts'
 import { endpointKinds } from './target.ts'
 
@@ -11,14 +10,10 @@ const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
 const milliseconds = described(v.number(), 'milliseconds, with one decimal')
 
 const servedCertificateSchema = v.object({
-  subject: nameSchema,
-  issuer: nameSchema,
-  serialNumber: v.pipe(v.string(), v.regex(/^-?[0-9a-f]+$/), v.description('hexadecimal')),
-  notBefore: time,
-  notAfter: time,
+  ...certificateFields,
   isCa: v.boolean(),
-  dnsNames: v.array(v.string()),
-  ipAddresses: v.array(v.string()),
+  dnsNames: texts,
+  ipAddresses: texts,
   fingerprintSha256: hex,
 })
 
@@ -87,22 +82,21 @@ const endpointSchema = v.object({
   verdicts: v.array(verdictSchema),
   clientCas: v.optional(
     described(
-      v.array(v.string()),
+      texts,
       'subjects of the CAs whose client certificates the server accepts; absent: it requests none',
     ),
   ),
   client: v.optional(clientSchema),
   issued: v.optional(described(givenSchema, 'certificate that was issued to this server last')),
-  notes: v.array(v.string()),
+  notes: texts,
   problems: v.array(problemSchema),
 })
 
 export const probeReportSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('ProbeReport'),
+  ...header('ProbeReport'),
   generatedAt: time,
   endpoints: v.array(endpointSchema),
-  notes: described(v.array(v.string()), 'what could not be determined, and what was left out'),
+  notes: described(texts, 'what could not be determined, and what was left out'),
   summary: v.object({
     endpoints: v.number(),
     ok: v.number(),

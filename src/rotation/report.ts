@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { timeSchema as time } from '../x509/json-fields.ts'
+import { time } from '../x509/json-fields.ts'
 import { phaseEvents } from './journal.ts'
 import { phaseTable } from './phase-table.ts'
 import { described, header, optionalField, seconds, text, texts } from './schema-parts.ts'

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { timeSchema } from '../x509/json-fields.ts'
+import { time } from '../x509/json-fields.ts'
 
 // Common parts of the schemas in this folder. Only schemas import this file.
 
@@ -19,5 +19,5 @@ export const optionalField = <Schema extends v.GenericSchema>(schema: Schema, wh
 export const header = <Kind extends string>(kind: Kind) => ({
   apiVersion: v.literal('kcert/v1'),
   kind: v.literal(kind),
-  generatedAt: timeSchema,
+  generatedAt: time,
 })

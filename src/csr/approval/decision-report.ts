@@ -1,6 +1,5 @@
 import * as v from 'valibot'
-import { errorSchema } from '../../errors/error-schema.ts'
-import { described, header, text, textsSchema as texts } from '../../x509/json-fields.ts'
+import { described, errorSchema, header, optionalText, texts } from '../../x509/json-fields.ts'
 import { requestSchema } from '../check-report.ts'
 
 // The JSON contract of `kcert csr approve` and `kcert csr deny`. docs/schemas/RequestDecisions.json is generated from these
@@ -42,9 +41,9 @@ const decidedSchema = v.object({
   request: v.optional(described(requestSchema, 'absent when the request cannot be read')),
   usages: texts,
   expirationSeconds: v.optional(v.number()),
-  username: v.optional(text('user who created the object')),
+  username: optionalText('user who created the object'),
   groups: texts,
-  policy: v.optional(text('the rule that decided')),
+  policy: optionalText('the rule that decided'),
   duties: described(
     v.array(v.object({ name: v.picklist(duties), text: v.string(), outcome: v.picklist(outcomes) })),
     'the two duties of an approver',

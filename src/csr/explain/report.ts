@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header, text } from '../../x509/json-fields.ts'
+import { described, header, optionalText, text, texts } from '../../x509/json-fields.ts'
 import { clusterRequestSchema } from '../request-report.ts'
 
 // The JSON contract of `kcert csr explain`. docs/schemas/RequestExplanation.json is generated from these schemas; the program
@@ -10,7 +10,7 @@ const causeSchema = v.object({
   detail: v.string(),
   fix: text('what to do'),
   next: text('the same as fix'),
-  commands: described(v.array(v.string()), 'shell commands, in this order'),
+  commands: described(texts, 'shell commands, in this order'),
 })
 
 /** The common fields of every explanation. */
@@ -29,7 +29,7 @@ export const explanationFields = {
 export const explanationSchema = v.object({
   ...header('RequestExplanation'),
   request: clusterRequestSchema,
-  decidedBy: v.optional(text('the program that approved or denied it, from metadata.managedFields')),
+  decidedBy: optionalText('the program that approved or denied it, from metadata.managedFields'),
   ...explanationFields,
 })
 

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header, text, timeSchema as time } from '../../x509/json-fields.ts'
+import { described, header, optionalText, text, time } from '../../x509/json-fields.ts'
 import { explanationFields } from '../explain/report.ts'
 import { clusterRequestSchema } from '../request-report.ts'
 
@@ -25,8 +25,8 @@ const podRequestSchema = v.object({
   nodeName: text('the node whose kubelet created the request'),
   maxExpirationSeconds: v.optional(v.number()),
   notAfter: v.optional(described(time, 'of the issued certificate')),
-  beginRefreshAt: v.optional(text('when the kubelet starts to request the next certificate')),
-  fault: v.optional(text('why the issued certificate cannot be read')),
+  beginRefreshAt: optionalText('when the kubelet starts to request the next certificate'),
+  fault: optionalText('why the issued certificate cannot be read'),
   garbageCollection,
 })
 

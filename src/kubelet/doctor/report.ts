@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header, text, timeSchema as time } from '../../x509/json-fields.ts'
+import { described, header, optionalText, time } from '../../x509/json-fields.ts'
 
 // The JSON contract of `kcert kubelet doctor`. docs/schemas/ is generated from it; the program itself only imports its type.
 
@@ -27,7 +27,7 @@ export const kubeletDiagnosisSchema = v.object({
         v.picklist(['running', 'not-running', 'restarted', 'unknown']),
         'unknown: a tree of files, on which nothing runs',
       ),
-      backup: v.optional(text('folder with the replaced files, under their full paths')),
+      backup: optionalText('folder with the replaced files, under their full paths'),
       unreachable: v.optional(v.string()),
     }),
   ),

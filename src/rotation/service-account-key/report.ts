@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { timeSchema as time } from '../../x509/json-fields.ts'
+import { time } from '../../errors/json-fields.ts'
 import { described, header, optionalField, seconds, text, texts } from '../schema-parts.ts'
 
 // The JSON contract of `kcert rotate-sa-key plan`. docs/schemas/ServiceAccountKeyPlan.json is generated from these schemas.
