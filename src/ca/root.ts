@@ -58,15 +58,13 @@ export function renewRoot(
   serialNumber: string,
   ttlMs = old.notAfterMs - old.notBeforeMs,
 ): Certificate {
-  if (!old.isSelfIssued)
-    throw new KcertError(
-      'KCERT_CA_UNFIT',
-      `the CA ${old.subject.text} is signed by another CA: ${old.issuer.text}`,
-      {
-        why: 'only its issuer can renew it: create a CSR with its key, and let the issuer sign it',
-        next: 'kcert csr create --help',
-      },
-    )
+  if (!old.isSelfIssued) {
+    const what = `the CA ${old.subject.text} is signed by another CA: ${old.issuer.text}`
+    throw new KcertError('KCERT_CA_UNFIT', what, {
+      why: 'only its issuer can renew it: create a CSR with its key, and let the issuer sign it',
+      next: 'kcert csr create --help',
+    })
+  }
   const hash = /sha(384|512)/.exec(old.signatureAlgorithm)?.[0]
   return issued(
     {

@@ -45,20 +45,17 @@ export function checkRequests(
   const [first] = refusals
   if (first === undefined) return checked
   if (entries.length === 1) throw first
-  throw new KcertError(
-    'KCERT_REQUEST_REFUSED',
-    `${refusals.length} of ${entries.length} requests were refused, and none was signed`,
-    {
-      why: refusals
-        .slice(0, 5)
-        .map((refusal) => `${refusal.message} (${refusal.why})`)
-        .join('; '),
-      ...(first.fix !== undefined && refusals.every(({ fix }) => fix === first.fix)
-        ? { fix: first.fix }
-        : { next: newRequestAdvice }),
-      cause: first,
-    },
-  )
+  const what = `${refusals.length} of ${entries.length} requests were refused, and none was signed`
+  throw new KcertError('KCERT_REQUEST_REFUSED', what, {
+    why: refusals
+      .slice(0, 5)
+      .map((refusal) => `${refusal.message} (${refusal.why})`)
+      .join('; '),
+    ...(first.fix !== undefined && refusals.every(({ fix }) => fix === first.fix)
+      ? { fix: first.fix }
+      : { next: newRequestAdvice }),
+    cause: first,
+  })
 }
 
 /**

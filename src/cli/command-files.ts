@@ -129,13 +129,10 @@ function unwritable({ by }: NamedFile): KcertError {
 }
 
 function overInput(output: Named, input: Named): KcertError {
-  return new KcertError(
-    'KCERT_FILE_EXISTS',
-    `${output.by} ${output.path} is also the input ${wordsOf(input)}`,
-    {
-      why: 'the command would overwrite its own input, and --force does not allow that',
-    },
-  )
+  const what = `${output.by} ${output.path} is also the input ${wordsOf(input)}`
+  return new KcertError('KCERT_FILE_EXISTS', what, {
+    why: 'the command would overwrite its own input, and --force does not allow that',
+  })
 }
 
 function overOutput(output: Named, other: Named): KcertError {

@@ -20,12 +20,9 @@ export function printedOnlyByName(what: string, next: string): KcertError {
 
 /** Returns the error for a key and a report that both go to standard output: `flag` requests the key, `format` the report. */
 export function keyBesideReport(flag: string, format: string, next: string): KcertError {
-  return new KcertError(
-    'KCERT_KEY_EXPOSED',
-    `${flag} prints the key itself, and -o ${format} a report without it`,
-    {
-      why: 'reports are stored and shared, so they never contain a key',
-      next,
-    },
-  )
+  const what = `${flag} prints the key itself, and -o ${format} a report without it`
+  return new KcertError('KCERT_KEY_EXPOSED', what, {
+    why: 'reports are stored and shared, so they never contain a key',
+    next,
+  })
 }

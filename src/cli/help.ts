@@ -78,16 +78,13 @@ function unknownCommand(args: readonly string[], config: Config): KcertError | u
   const near =
     words[0] === undefined ? undefined : (begun ?? closestName(given, names) ?? closestName(words[0], names))
   const isFlagFirst = first.startsWith('-') && isCommand
-  return new KcertError(
-    'KCERT_USAGE',
-    isFlagFirst ? `flag ${first} is before the command` : `unknown command "${asked}"`,
-    {
-      ...(isFlagFirst
-        ? { why: 'put flags after the command' }
-        : near
-          ? { why: `did you mean "${near}"?` }
-          : {}),
-      next: near ? commandLine`kcert ${near.split(' ')} --help` : 'kcert --help',
-    },
-  )
+  const what = isFlagFirst ? `flag ${first} is before the command` : `unknown command "${asked}"`
+  return new KcertError('KCERT_USAGE', what, {
+    ...(isFlagFirst
+      ? { why: 'put flags after the command' }
+      : near
+        ? { why: `did you mean "${near}"?` }
+        : {}),
+    next: near ? commandLine`kcert ${near.split(' ')} --help` : 'kcert --help',
+  })
 }

@@ -32,11 +32,10 @@ export async function readKeyFile(
     readPrivateKeyFile(bytes, password, file === '-' ? undefined : file),
   )
   if (keyObject !== undefined && publicKey !== undefined) return { keyObject, publicKey, file }
-  throw new KcertError(
-    'KCERT_KEY_ENCRYPTED',
-    `the private key ${sourceName(file)} is encrypted, and no password was given`,
-    { why: `give a file whose first line is the password with ${flag}` },
-  )
+  const what = `the private key ${sourceName(file)} is encrypted, and no password was given`
+  throw new KcertError('KCERT_KEY_ENCRYPTED', what, {
+    why: `give a file whose first line is the password with ${flag}`,
+  })
 }
 
 /** Returns the error for a kubeconfig in place of a separate key or certificate file. */

@@ -61,16 +61,13 @@ export function refuseUnfit(
   if (broken.length === 0) return
   const isKey = broken.some(({ id }) => id === 'key')
   const canAccept = broken.every(({ id }) => acceptable.has(id))
-  throw new KcertError(
-    'KCERT_CERTIFICATE_UNFIT',
-    `the certificate of ${quoted(object.name ?? '')} does not match: ${broken.map(({ detail }) => detail).join('; ')}`,
-    {
-      why: isKey
-        ? 'a server or client with this pair would not start; use the key that the request was created with'
-        : `a signer may change the subject and SANs${canAccept ? '; --accept-names accepts them' : ''}`,
-      next: commandLine`kcert csr describe ${requestWord(object.name ?? '')}`,
-    },
-  )
+  const what = `the certificate of ${quoted(object.name ?? '')} does not match: ${broken.map(({ detail }) => detail).join('; ')}`
+  throw new KcertError('KCERT_CERTIFICATE_UNFIT', what, {
+    why: isKey
+      ? 'a server or client with this pair would not start; use the key that the request was created with'
+      : `a signer may change the subject and SANs${canAccept ? '; --accept-names accepts them' : ''}`,
+    next: commandLine`kcert csr describe ${requestWord(object.name ?? '')}`,
+  })
 }
 
 /** Returns why an object has no certificate to fetch. */

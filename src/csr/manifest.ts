@@ -87,16 +87,13 @@ export function refuseHopeless(name: string, signerName: string, findings: reado
   const fault = findings.find(isUnmet)
   if (fault === undefined) return
   const isSigner = fault.question === 'signing' && findSigner(signerName) !== undefined
-  throw new KcertError(
-    'KCERT_CSR_SIGNER_REFUSED',
-    `request ${quoted(name)} for signer ${signerName} would ${fault.question === 'signing' && !isSigner ? 'wait forever' : 'be refused'}: ${fault.detail}`,
-    {
-      why: isSigner
-        ? 'after the approval, the signer would set the condition Failed, which is permanent'
-        : fault.question === 'signing'
-          ? 'the API server accepts the object, but no signer signs it'
-          : 'the API server checks this when the object is created',
-      ...adviceFields(fault),
-    },
-  )
+  const what = `request ${quoted(name)} for signer ${signerName} would ${fault.question === 'signing' && !isSigner ? 'wait forever' : 'be refused'}: ${fault.detail}`
+  throw new KcertError('KCERT_CSR_SIGNER_REFUSED', what, {
+    why: isSigner
+      ? 'after the approval, the signer would set the condition Failed, which is permanent'
+      : fault.question === 'signing'
+        ? 'the API server accepts the object, but no signer signs it'
+        : 'the API server checks this when the object is created',
+    ...adviceFields(fault),
+  })
 }

@@ -97,15 +97,13 @@ function provenServer(
 ): Omit<DiscoveredCluster, 'info'> {
   const { server, cas, faults } = info
   const [fault] = faults
-  if (fault !== undefined || server === undefined)
-    throw new KcertError(
-      'KCERT_CLUSTER_INFO_UNPROVEN',
-      `${clusterInfoPlace} cannot be used by joining nodes`,
-      {
-        why: fault?.detail ?? 'it has no server',
-        next: fault?.next ?? 'kcert cluster-info show',
-      },
-    )
+  if (fault !== undefined || server === undefined) {
+    const what = `${clusterInfoPlace} cannot be used by joining nodes`
+    throw new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', what, {
+      why: fault?.detail ?? 'it has no server',
+      next: fault?.next ?? 'kcert cluster-info show',
+    })
+  }
   const state = signatureState(info, token)
   if (state === 'missing')
     throw unproven(

@@ -28,14 +28,13 @@ const uploadsAtOnce = 16
 /** Signs the CSRs of a cluster that the flags of `kcert ca sign` select. */
 export async function signOnCluster(flags: Flags, context: Context) {
   const { out, force } = flags
-  if (out === '-')
-    throw new KcertError(
-      'KCERT_USAGE',
-      '--out - cannot be used with CSRs of a cluster: the certificates are uploaded to their objects',
-      {
-        next: '--out certificates.pem',
-      },
-    )
+  if (out === '-') {
+    const what =
+      '--out - cannot be used with CSRs of a cluster: the certificates are uploaded to their objects'
+    throw new KcertError('KCERT_USAGE', what, {
+      next: '--out certificates.pem',
+    })
+  }
   const issuanceLog = issuanceLogPath(flags)
   checkFiles({
     inputs: [...caInputs(flags), { by: '--config', path: flags.config }],

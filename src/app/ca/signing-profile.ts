@@ -46,11 +46,10 @@ export function withSubjectAttributes(
   const unknown = allowed.filter((type) => !goAttributeTypes.includes(type))
   if (unknown.length === 0)
     return { ...profile, subjectAttributes: [...new Set([...profile.subjectAttributes, ...allowed])] }
-  throw new KcertError(
-    'KCERT_USAGE',
-    `invalid subject attribute ${unknown.map((type) => JSON.stringify(type)).join(', ')}`,
-    { why: `--allow-subject-attributes takes ${goAttributeTypes.join(', ')}` },
-  )
+  const what = `invalid subject attribute ${unknown.map((type) => JSON.stringify(type)).join(', ')}`
+  throw new KcertError('KCERT_USAGE', what, {
+    why: `--allow-subject-attributes takes ${goAttributeTypes.join(', ')}`,
+  })
 }
 
 async function namedProfile({ profile, config }: ProfileFlags, context: Context): Promise<SigningProfile> {

@@ -225,20 +225,18 @@ async function untilSigned(
 }
 
 function unsigned(ids: readonly string[]): KcertError {
-  return new KcertError(
-    'KCERT_CLUSTER_INFO_UNSIGNED',
-    `${clusterInfoPlace} has these CAs, but no valid signature of ${ids.length === 1 ? 'token' : 'tokens'} ${ids.join(', ')}`,
-    {
-      why: '--wait timed out; the bootstrapsigner controller of kube-controller-manager signs it',
-      next: 'kcert cluster-info verify',
-    },
-  )
+  const what = `${clusterInfoPlace} has these CAs, but no valid signature of ${ids.length === 1 ? 'token' : 'tokens'} ${ids.join(', ')}`
+  return new KcertError('KCERT_CLUSTER_INFO_UNSIGNED', what, {
+    why: '--wait timed out; the bootstrapsigner controller of kube-controller-manager signs it',
+    next: 'kcert cluster-info verify',
+  })
 }
 
 function changedMeanwhile(cause: unknown): KcertError {
-  return new KcertError(
-    'KCERT_API_CONFLICT',
-    `the kubeconfig in ${clusterInfoPlace} was changed by another client in the meantime`,
-    { why: 'it differs from the text of the shown change', next: 'kcert cluster-info show', cause },
-  )
+  const what = `the kubeconfig in ${clusterInfoPlace} was changed by another client in the meantime`
+  return new KcertError('KCERT_API_CONFLICT', what, {
+    why: 'it differs from the text of the shown change',
+    next: 'kcert cluster-info show',
+    cause,
+  })
 }

@@ -163,12 +163,9 @@ export function connectionNotices({
 function waitOver(object: SigningRequest): KcertError {
   const name = object.name ?? ''
   const isPending = stateOf(object) === 'pending'
-  return new KcertError(
-    'KCERT_CSR_WAIT_OVER',
-    `the CertificateSigningRequest ${quoted(name)} ${isPending ? 'is still pending' : 'is approved, but still not signed'}`,
-    {
-      why: '--wait timed out; nothing is lost, and the same command continues from here',
-      next: commandLine`kcert csr explain ${requestWord(name)}`,
-    },
-  )
+  const what = `the CertificateSigningRequest ${quoted(name)} ${isPending ? 'is still pending' : 'is approved, but still not signed'}`
+  return new KcertError('KCERT_CSR_WAIT_OVER', what, {
+    why: '--wait timed out; nothing is lost, and the same command continues from here',
+    next: commandLine`kcert csr explain ${requestWord(name)}`,
+  })
 }

@@ -98,26 +98,20 @@ function chosen(
   if (object !== undefined && second === undefined) return object
   if (object === undefined) {
     const names = objects.map((one) => one.name ?? '(no name)').join(', ')
-    throw new KcertError(
-      'KCERT_MANIFEST_MALFORMED',
-      `${sourceName(source)} contains no CertificateSigningRequest${name === undefined ? '' : ` "${name}"`}`,
-      {
-        ...(names === '' ? {} : { why: `it contains ${names}` }),
-        next: 'kubectl get csr -o yaml > requests.yaml',
-      },
-    )
+    const what = `${sourceName(source)} contains no CertificateSigningRequest${name === undefined ? '' : ` "${name}"`}`
+    throw new KcertError('KCERT_MANIFEST_MALFORMED', what, {
+      ...(names === '' ? {} : { why: `it contains ${names}` }),
+      next: 'kubectl get csr -o yaml > requests.yaml',
+    })
   }
-  throw new KcertError(
-    'KCERT_USAGE',
-    `${sourceName(source)} contains ${named.length} requests, and kcert checks one at a time`,
-    {
-      why: `it contains ${named
-        .slice(0, 10)
-        .map((one) => one.name ?? '(no name)')
-        .join(', ')}${named.length > 10 ? ', …' : ''}`,
-      ...(object.name !== undefined && { next: commandLine`--name ${object.name}` }),
-    },
-  )
+  const what = `${sourceName(source)} contains ${named.length} requests, and kcert checks one at a time`
+  throw new KcertError('KCERT_USAGE', what, {
+    why: `it contains ${named
+      .slice(0, 10)
+      .map((one) => one.name ?? '(no name)')
+      .join(', ')}${named.length > 10 ? ', …' : ''}`,
+    ...(object.name !== undefined && { next: commandLine`--name ${object.name}` }),
+  })
 }
 
 function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): SigningRequest {
@@ -137,23 +131,17 @@ function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): S
     })
   }
   if (count > 1) {
-    throw new KcertError(
-      'KCERT_USAGE',
-      `${sourceName(source)} contains ${count} CSRs, and an object has one`,
-      {
-        why: 'the API server and the signer read only the first one in spec.request; write each CSR to its own file',
-      },
-    )
+    const what = `${sourceName(source)} contains ${count} CSRs, and an object has one`
+    throw new KcertError('KCERT_USAGE', what, {
+      why: 'the API server and the signer read only the first one in spec.request; write each CSR to its own file',
+    })
   }
   if (signer === undefined) {
-    throw new KcertError(
-      'KCERT_USAGE',
-      `${sourceName(source)} is a CSR without a Kubernetes object, and --signer is missing`,
-      {
-        why: 'the rules depend on the signer',
-        next: '--signer kubernetes.io/kube-apiserver-client --usage "client auth"',
-      },
-    )
+    const what = `${sourceName(source)} is a CSR without a Kubernetes object, and --signer is missing`
+    throw new KcertError('KCERT_USAGE', what, {
+      why: 'the rules depend on the signer',
+      next: '--signer kubernetes.io/kube-apiserver-client --usage "client auth"',
+    })
   }
   return {
     labels: {},

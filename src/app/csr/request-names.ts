@@ -21,23 +21,17 @@ function nothingNamed(): KcertError {
 
 /** Returns the error for a name that no object has. */
 export function noSuchRequest(name: string): KcertError {
-  return new KcertError(
-    'KCERT_API_NOT_FOUND',
-    `CertificateSigningRequest ${JSON.stringify(name)} not found`,
-    {
-      why: 'kube-controller-manager deletes requests an hour after they are issued, denied or failed, a day after their creation if they are pending, and since Kubernetes 1.35 a day after their approval if they are unsigned',
-      next: 'kcert csr list',
-    },
-  )
+  const what = `CertificateSigningRequest ${JSON.stringify(name)} not found`
+  return new KcertError('KCERT_API_NOT_FOUND', what, {
+    why: 'kube-controller-manager deletes requests an hour after they are issued, denied or failed, a day after their creation if they are pending, and since Kubernetes 1.35 a day after their approval if they are unsigned',
+    next: 'kcert csr list',
+  })
 }
 
 export function noSuchPodRequest(name: string): KcertError {
-  return new KcertError(
-    'KCERT_API_NOT_FOUND',
-    `PodCertificateRequest ${JSON.stringify(name)} not found in this namespace`,
-    {
-      why: 'kube-controller-manager deletes each one 15 minutes after its creation',
-      next: 'kcert csr list --pods',
-    },
-  )
+  const what = `PodCertificateRequest ${JSON.stringify(name)} not found in this namespace`
+  return new KcertError('KCERT_API_NOT_FOUND', what, {
+    why: 'kube-controller-manager deletes each one 15 minutes after its creation',
+    next: 'kcert csr list --pods',
+  })
 }

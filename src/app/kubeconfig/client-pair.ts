@@ -35,22 +35,21 @@ export async function readClientPair(
     throw new KcertError('KCERT_CERTIFICATE_UNFIT', `${place} contains no certificate`, {
       next: commandLine`kcert inspect ${file}`,
     })
-  if (leaf.publicKey.sha256 !== key.publicKey.sha256)
-    throw new KcertError(
-      'KCERT_CERTIFICATE_UNFIT',
-      `the certificate in ${place} does not match the key in ${sourceName(key.file)}`,
-      {
-        why: 'their public keys differ, so clients cannot authenticate with them',
-        next: commandLine`kcert inspect ${file} ${key.file}`,
-      },
-    )
+  if (leaf.publicKey.sha256 !== key.publicKey.sha256) {
+    const what = `the certificate in ${place} does not match the key in ${sourceName(key.file)}`
+    throw new KcertError('KCERT_CERTIFICATE_UNFIT', what, {
+      why: 'their public keys differ, so clients cannot authenticate with them',
+      next: commandLine`kcert inspect ${file} ${key.file}`,
+    })
+  }
   const now = context.clock()
-  if (leaf.notAfter < now)
-    throw new KcertError(
-      'KCERT_CERTIFICATE_UNFIT',
-      `the certificate in ${place} expired at ${leaf.notAfter.toISOString().replace('.000', '')}`,
-      { why: 'API servers reject it; request a new one', next: 'kcert csr request --help' },
-    )
+  if (leaf.notAfter < now) {
+    const what = `the certificate in ${place} expired at ${leaf.notAfter.toISOString().replace('.000', '')}`
+    throw new KcertError('KCERT_CERTIFICATE_UNFIT', what, {
+      why: 'API servers reject it; request a new one',
+      next: 'kcert csr request --help',
+    })
+  }
   const isClient = leaf.extendedKeyUsage.length === 0 || leaf.extendedKeyUsage.includes('clientAuth')
   const minors = minorsOfKey(leaf.publicKey)
   return {
@@ -79,14 +78,11 @@ export async function keyOfUser(
     const password = await readPassword(passwordFile, context)
     const { keyObject, publicKey } = inFile(file, () => readPrivateKeyFile(data, password))
     if (keyObject !== undefined && publicKey !== undefined) return { keyObject, publicKey, file }
-    throw new KcertError(
-      'KCERT_KEY_ENCRYPTED',
-      `the key of user ${JSON.stringify(name)} in ${file} is encrypted`,
-      {
-        why: 'kcert needs the password; with it, the decrypted key is stored, because clients read no encrypted keys',
-        next: '--password-file password.txt',
-      },
-    )
+    const what = `the key of user ${JSON.stringify(name)} in ${file} is encrypted`
+    throw new KcertError('KCERT_KEY_ENCRYPTED', what, {
+      why: 'kcert needs the password; with it, the decrypted key is stored, because clients read no encrypted keys',
+      next: '--password-file password.txt',
+    })
   }
   // client-go takes paths relative to the kubeconfig's folder.
   if (material?.file !== undefined)

@@ -33,15 +33,13 @@ export function metricsFile(path: string, text: () => string, note: (text: strin
  */
 export async function metricsServer(address: string, text: () => string): Promise<MetricsOutput> {
   const endpoint = parseEndpoint(address)
-  if (endpoint === undefined || !isLoopback(endpoint.host))
-    throw new KcertError(
-      'KCERT_USAGE',
-      `--metrics-address ${JSON.stringify(address)} is not a loopback address`,
-      {
-        why: 'the metrics are for a Prometheus agent on this machine, because kcert does not authenticate clients',
-        next: '--metrics-address 127.0.0.1:9464',
-      },
-    )
+  if (endpoint === undefined || !isLoopback(endpoint.host)) {
+    const what = `--metrics-address ${JSON.stringify(address)} is not a loopback address`
+    throw new KcertError('KCERT_USAGE', what, {
+      why: 'the metrics are for a Prometheus agent on this machine, because kcert does not authenticate clients',
+      next: '--metrics-address 127.0.0.1:9464',
+    })
+  }
   const server = createServer((request, response) => {
     const isMetrics = request.url === '/metrics' && (request.method === 'GET' || request.method === 'HEAD')
     response.writeHead(isMetrics ? 200 : 404, {

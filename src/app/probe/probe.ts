@@ -168,14 +168,11 @@ async function clientIn(
   const [leaf] = inFile(file, () => readCertificates(bytes))
   const { keyObject, publicKey } = await readKeyFile(clientKey ?? file, passwordFile, context)
   if (leaf?.publicKey.sha256 !== publicKey.sha256) {
-    throw new KcertError(
-      'KCERT_USAGE',
-      `the key in ${clientKey ?? file} does not match the certificate in ${file}`,
-      {
-        why: leaf === undefined ? 'the file contains no certificate' : 'their public keys differ',
-        next: commandLine`kcert inspect ${clientKey === undefined ? [file] : [file, clientKey]}`,
-      },
-    )
+    const what = `the key in ${clientKey ?? file} does not match the certificate in ${file}`
+    throw new KcertError('KCERT_USAGE', what, {
+      why: leaf === undefined ? 'the file contains no certificate' : 'their public keys differ',
+      next: commandLine`kcert inspect ${clientKey === undefined ? [file] : [file, clientKey]}`,
+    })
   }
   const key = keyObject.export({ format: 'pem', type: 'pkcs8' }).toString()
   return {

@@ -135,14 +135,11 @@ function checkSeen({ nodes, unreachable, leaves, missing }: SiteSurvey, { root }
   const [first] = unreachable
   if (nodes.length === 0 && first !== undefined) throw first.error
   if (leaves.length + missing.length > 0) return
-  throw new KcertError(
-    'KCERT_FILE_NOT_FOUND',
-    `no kubeadm certificates on ${nodes.map(({ name }) => name).join(', ')}`,
-    {
-      why: 'there is no certificate in /etc/kubernetes/pki and no kubeconfig with a client certificate in /etc/kubernetes; renew on a control-plane node',
-      next: root === undefined ? 'kcert renew --all-nodes' : commandLine`ls ${root}/etc/kubernetes`,
-    },
-  )
+  const what = `no kubeadm certificates on ${nodes.map(({ name }) => name).join(', ')}`
+  throw new KcertError('KCERT_FILE_NOT_FOUND', what, {
+    why: 'there is no certificate in /etc/kubernetes/pki and no kubeconfig with a client certificate in /etc/kubernetes; renew on a control-plane node',
+    next: root === undefined ? 'kcert renew --all-nodes' : commandLine`ls ${root}/etc/kubernetes`,
+  })
 }
 
 /**

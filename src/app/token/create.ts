@@ -86,15 +86,12 @@ async function joiningOf(cluster: Cluster, form: CreationSettings['form']): Prom
     const [fault] = info.faults
     if (fault === undefined && info.server !== undefined)
       return { server: new URL(info.server).host, pins: [...new Set(info.cas.map(pinOf))] }
-    throw new KcertError(
-      'KCERT_CLUSTER_INFO_UNPROVEN',
-      `${clusterInfoPlace} cannot be used by joining nodes`,
-      {
-        why: fault?.detail ?? 'it has no server',
-        fix: 'correct it, or create the token alone (kcert token create -o token)',
-        next: fault?.next ?? 'kcert cluster-info show',
-      },
-    )
+    const what = `${clusterInfoPlace} cannot be used by joining nodes`
+    throw new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', what, {
+      why: fault?.detail ?? 'it has no server',
+      fix: 'correct it, or create the token alone (kcert token create -o token)',
+      next: fault?.next ?? 'kcert cluster-info show',
+    })
   } catch (error) {
     if (form === 'token' && error instanceof KcertError) return undefined
     throw error

@@ -235,14 +235,11 @@ function objectForReport(spec: RequestSpec, der: Uint8Array): { manifest?: Manif
 }
 
 function noCa(file: string, subject: string): KcertError {
-  return new KcertError(
-    'KCERT_CA_UNFIT',
-    `--ca-cert ${file} is not a CA certificate: ${subject || 'its subject is empty'}`,
-    {
-      why: 'the kubeconfigs would trust no API server; use the cluster CA, such as /etc/kubernetes/pki/ca.crt',
-      next: commandLine`kcert inspect ${file}`,
-    },
-  )
+  const what = `--ca-cert ${file} is not a CA certificate: ${subject || 'its subject is empty'}`
+  return new KcertError('KCERT_CA_UNFIT', what, {
+    why: 'the kubeconfigs would trust no API server; use the cluster CA, such as /etc/kubernetes/pki/ca.crt',
+    next: commandLine`kcert inspect ${file}`,
+  })
 }
 
 function unfitFormat(format: string): KcertError {

@@ -259,14 +259,12 @@ function filesOf(flags: FetchFlags, isFile: boolean): CommandFiles {
 function checkTogether(flags: FetchFlags, isFile: boolean): void {
   const { output, secret, configmap, 'print-key': printsKey, 'kubeconfig-out': kubeconfig } = flags
   const isManifest = output === 'manifest'
-  if (isManifest && secret === undefined && configmap === undefined)
-    throw new KcertError(
-      'KCERT_USAGE',
-      '-o manifest needs --secret NAME.NAMESPACE or --configmap NAME.NAMESPACE',
-      {
-        next: 'kcert csr fetch --help',
-      },
-    )
+  if (isManifest && secret === undefined && configmap === undefined) {
+    const what = '-o manifest needs --secret NAME.NAMESPACE or --configmap NAME.NAMESPACE'
+    throw new KcertError('KCERT_USAGE', what, {
+      next: 'kcert csr fetch --help',
+    })
+  }
   if (!isManifest && (secret !== undefined || configmap !== undefined))
     throw new KcertError('KCERT_USAGE', '--secret and --configmap need -o manifest', {
       next: 'kcert csr fetch --help',

@@ -107,15 +107,13 @@ With --dry-run, kcert writes nothing. If the key file does not exist yet, the pr
         next: 'kcert csr request --help',
       })
     const keyFile = ownKey ?? keyOut
-    if (keyFile === undefined || keyFile === '-' || out === '-')
-      throw new KcertError(
-        'KCERT_USAGE',
-        '--key-out FILE (or --key FILE) and --out FILE are required, and cannot be "-"',
-        {
-          why: 'the command continues from these files after an interruption',
-          next: 'kcert csr request --help',
-        },
-      )
+    if (keyFile === undefined || keyFile === '-' || out === '-') {
+      const what = '--key-out FILE (or --key FILE) and --out FILE are required, and cannot be "-"'
+      throw new KcertError('KCERT_USAGE', what, {
+        why: 'the command continues from these files after an interruption',
+        next: 'kcert csr request --help',
+      })
+    }
     const requestFile = flags['request-out'] ?? besideCertificate(out)
     checkFiles({
       inputs: [

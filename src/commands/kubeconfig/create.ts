@@ -188,15 +188,13 @@ file has mode 0600.
 
   private async connectionFromFlags(server: string, ca: string, clusterName: string): Promise<Connection> {
     const url = URL.parse(server)
-    if (url?.protocol !== 'https:')
-      throw new KcertError(
-        'KCERT_USAGE',
-        `--server ${JSON.stringify(server)} is not the URL of an API server`,
-        {
-          why: 'it begins with https://',
-          next: commandLine`--server ${`https://${server.replace(/^[a-z]*:\/\//, '')}`}`,
-        },
-      )
+    if (url?.protocol !== 'https:') {
+      const what = `--server ${JSON.stringify(server)} is not the URL of an API server`
+      throw new KcertError('KCERT_USAGE', what, {
+        why: 'it begins with https://',
+        next: commandLine`--server ${`https://${server.replace(/^[a-z]*:\/\//, '')}`}`,
+      })
+    }
     const certificates = await readCertificateFiles([ca], this.context)
     return {
       clusterName,

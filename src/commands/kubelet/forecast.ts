@@ -93,15 +93,13 @@ There are three sources:
     const { factsInFiles } = await import('../../app/kubelet/forecast-files.ts')
     const facts = await factsInFiles(targets)
     const missing = only.find((name) => !facts.kubelets.some((kubelet) => kubelet.name === name))
-    if (missing !== undefined)
-      throw new KcertError(
-        'KCERT_USAGE',
-        `no files of node ${JSON.stringify(missing)} in ${targets.join(', ')}`,
-        {
-          why: `found: ${facts.kubelets.map(({ name }) => name).join(', ')}`,
-          next: commandLine`kcert kubelet forecast ${argumentVector(targets)}`,
-        },
-      )
+    if (missing !== undefined) {
+      const what = `no files of node ${JSON.stringify(missing)} in ${targets.join(', ')}`
+      throw new KcertError('KCERT_USAGE', what, {
+        why: `found: ${facts.kubelets.map(({ name }) => name).join(', ')}`,
+        next: commandLine`kcert kubelet forecast ${argumentVector(targets)}`,
+      })
+    }
     const kubelets = facts.kubelets.filter(({ name }) => only.length === 0 || only.includes(name))
     return { ...facts, kubelets, unreachable: 0 }
   }

@@ -50,15 +50,14 @@ and a token of another cluster.`
     const { context } = this
     const file = flags['token-file']
     const { id: named } = args
-    if ((named === undefined) === (file === undefined))
-      throw new KcertError(
-        'KCERT_USAGE',
-        named === undefined ? 'no token given' : 'a token ID and --token-file are mutually exclusive',
-        {
-          why: 'give the ID of one token, or a file with --token-file',
-          next: 'kcert token list',
-        },
-      )
+    if ((named === undefined) === (file === undefined)) {
+      const what =
+        named === undefined ? 'no token given' : 'a token ID and --token-file are mutually exclusive'
+      throw new KcertError('KCERT_USAGE', what, {
+        why: 'give the ID of one token, or a file with --token-file',
+        next: 'kcert token list',
+      })
+    }
     const given =
       file !== undefined
         ? await readTokenFile(file, context)
