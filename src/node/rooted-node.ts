@@ -17,8 +17,7 @@ interface Place {
 
 /**
  * Returns access to a folder of a node's files as if it were the node. Each path is below `root`, and symbolic links are followed
- * as
- * if `root` were /, as after chroot(2). So a link of a hostile disk image never leads out of it, neither by an absolute target
+ * as if `root` were /, as after chroot(2). So a link of a hostile disk image never leads out of it, neither by an absolute target
  * nor by "..". Programs do not run there, so calls about processes and units throw KCERT_USAGE. The files must not change
  * meanwhile: between resolving a path and using it, another program could replace a folder with a link.
  */

@@ -314,8 +314,7 @@ function isSameSet(one: Trust, other: Trust): boolean {
 
 /**
  * Returns when the oldest process with the volume started. A process that waits for its image, or for a missing Secret, has read
- * nothing
- * yet: it starts now at the earliest, with the content of its volume by then.
+ * nothing yet: it starts now at the earliest, with the content of its volume by then.
  */
 function startOf({ status }: PodObject, containers: ReadonlySet<string>, observedAtMs: number): number {
   const all = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])].filter(

@@ -77,8 +77,7 @@ export function trustedFileIfThere(kind: TrustedKind, name: string, limit: numbe
 
 /**
  * Returns the text of a note that an interrupted write of kcert left at a path; undefined if there is none. A symbolic link does
- * not
- * count: kcert creates none. Throws KCERT_FILE_UNTRUSTED for a note of another user, and as `requiredFile` does if it is
+ * not count: kcert creates none. Throws KCERT_FILE_UNTRUSTED for a note of another user, and as `requiredFile` does if it is
  * unreadable.
  */
 export function unfinishedNote(path: string): string | undefined {
