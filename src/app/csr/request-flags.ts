@@ -17,8 +17,8 @@ export const keyFormatFlag = (others: string) =>
     `format of the new key (default pkcs8, or kubernetes with ${others}); see kcert key generate --help`,
   )
 
-/** The flags of `kcert csr create`. */
-export const requestFlags = {
+/** The subject and the SANs of a new request. */
+export const subjectFlags = {
   cn: Flag.value('NAME', 'common name (CN) of the subject'),
   org: Flag.repeated('NAME', 'organization (O) of the subject; for a user: a group'),
   ou: Flag.repeated('NAME', 'organizational unit (OU) of the subject'),
@@ -26,16 +26,24 @@ export const requestFlags = {
   ip: Flag.repeated('ADDRESS', 'IP address (SAN)'),
   email: Flag.repeated('ADDRESS', 'email address (SAN)'),
   uri: Flag.repeated('URI', 'URI (SAN)'),
+}
+
+/** Requests whose form Kubernetes defines. */
+export const presetFlags = Flag.inGroup('PRESET', {
+  user: Flag.value('NAME', 'client certificate of a user'),
+  'kubelet-client': Flag.value('NODE', 'client certificate of a kubelet'),
+  'kubelet-serving': Flag.value('NODE', 'serving certificate of a kubelet'),
+  service: Flag.value('NAME.NAMESPACE', 'serving certificate of a Service'),
+})
+
+/** The flags of `kcert csr create`. */
+export const requestFlags = {
+  ...subjectFlags,
   cfssl: Flag.value(
     'FILE',
     'cfssl JSON file with the subject, the SANs and the key type; "-" for standard input',
   ),
-  ...Flag.inGroup('PRESET', {
-    user: Flag.value('NAME', 'client certificate of a user'),
-    'kubelet-client': Flag.value('NODE', 'client certificate of a kubelet'),
-    'kubelet-serving': Flag.value('NODE', 'serving certificate of a kubelet'),
-    service: Flag.value('NAME.NAMESPACE', 'serving certificate of a Service'),
-  }),
+  ...presetFlags,
   kubeadm: Flag.value('ROW', `one of kubeadm's certificates, or all: ${kubeadmRowNames.join(', ')}`),
   key: Flag.value('FILE', 'existing private key, instead of --key-out; "-" for standard input'),
   'key-out': Flag.value('FILE', 'file for a new private key, instead of --key; "-" prints it'),

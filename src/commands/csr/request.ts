@@ -1,5 +1,11 @@
 import { plannedRequest, requestCertificate } from '../../app/csr/request.ts'
-import { keyFormatFlag, keyTypeFlag, requestFlags } from '../../app/csr/request-flags.ts'
+import {
+  keyFormatFlag,
+  keyTypeFlag,
+  presetFlags,
+  requestFlags,
+  subjectFlags,
+} from '../../app/csr/request-flags.ts'
 import { checkTogether, hasSubject, settingsOf } from '../../app/csr/request-settings.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
@@ -12,7 +18,7 @@ import { renderFetched } from '../../output/csr-fetch.ts'
 import { renderJson } from '../../output/json.ts'
 import { renderYaml } from '../../output/yaml.ts'
 
-const { cn, org, ou, dns, ip, email, uri, cfssl, user, service, key, signer, usage, name } = requestFlags
+const { cfssl, key, signer, usage, name } = requestFlags
 
 export default class CsrRequest extends KcertCommand {
   static override summary = 'Create a key, submit a CSR, and fetch the issued certificate.'
@@ -54,17 +60,8 @@ With --dry-run, kcert writes nothing. If the key file does not exist yet, the pr
   static override dryRunBy = 'server' as const
 
   static override flags = {
-    user,
-    'kubelet-client': requestFlags['kubelet-client'],
-    'kubelet-serving': requestFlags['kubelet-serving'],
-    service,
-    cn,
-    org,
-    ou,
-    dns,
-    ip,
-    email,
-    uri,
+    ...presetFlags,
+    ...subjectFlags,
     cfssl,
     key,
     'key-out': Flag.value('FILE', 'file for the private key, created here or by an earlier run'),

@@ -1,4 +1,4 @@
-import { keyTypeFlag, requestFlags } from '../../app/csr/request-flags.ts'
+import { keyTypeFlag, presetFlags, requestFlags, subjectFlags } from '../../app/csr/request-flags.ts'
 import { checkTogether } from '../../app/csr/request-settings.ts'
 import { checkPidFile, signalOf } from '../../app/kubelet/after-renewal.ts'
 import { manageCertificate } from '../../app/kubelet/manage.ts'
@@ -11,7 +11,7 @@ import { interruptible } from '../../cli/interruption.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderManaged } from '../../output/kubelet-manage.ts'
 
-const { cn, org, ou, dns, ip, email, uri, user, service, signer, usage } = requestFlags
+const { signer, usage } = requestFlags
 
 export default class KubeletManage extends KcertCommand {
   static override summary = 'Obtain a client or serving certificate, and renew it before it expires.'
@@ -53,21 +53,12 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
   })
 
   static override flags = {
-    user,
-    'kubelet-client': requestFlags['kubelet-client'],
-    'kubelet-serving': requestFlags['kubelet-serving'],
-    service,
+    ...presetFlags,
     template: Flag.value(
       'FILE',
       'read subject and SANs from this CertificateTemplate file, again whenever it changes',
     ),
-    cn,
-    org,
-    ou,
-    dns,
-    ip,
-    email,
-    uri,
+    ...subjectFlags,
     'key-type': keyTypeFlag(''),
     'cluster-domain': requestFlags['cluster-domain'],
     signer,
