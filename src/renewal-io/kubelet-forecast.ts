@@ -17,8 +17,9 @@ import {
   withKubeletFlags,
 } from '../pki/kubelet-configuration.ts'
 import type { FileContent, NodeAccess, ProcessFacts, ReadFile } from '../pki/node-access.ts'
+import { linkedFrom } from '../site/certificate-files.ts'
 import { staticPodDefinitions } from '../site/definitions.ts'
-import { absolute, textOf } from '../site/node-files.ts'
+import { textOf } from '../site/node-files.ts'
 import { readCertificates } from '../x509/certificate.ts'
 
 // What a node's own files show about its kubelet's certificates and their signer, without an API server.
@@ -97,7 +98,7 @@ async function clientOn(
   const material = named?.found === 'file' ? await clientIn(named, unread) : undefined
   if (named?.found === 'file' && material?.data !== undefined)
     return seenIn({ ...named, content: material.data }, { usage: 'client', unread })
-  const elsewhere = material?.file === undefined ? [] : [absolute(material.file, kubeconfig)]
+  const elsewhere = material?.file === undefined ? [] : [linkedFrom(kubeconfig, material.file)]
   return firstOf(node, [current, ...elsewhere].toReversed(), { usage: 'client', unread })
 }
 

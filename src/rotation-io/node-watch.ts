@@ -17,6 +17,7 @@ import type {
 } from '../rotation/snapshot.ts'
 import { caNames } from '../rotation/target.ts'
 import { versioned } from '../rotation/tested-versions.ts'
+import { linkedFrom } from '../site/certificate-files.ts'
 import { componentVersion } from '../site/component-version.ts'
 import {
   componentNames,
@@ -31,7 +32,7 @@ import {
 } from '../site/definitions.ts'
 import { isHealthy } from '../site/health.ts'
 import type { ListeningConfiguration } from '../site/listening.ts'
-import { absolute, type NodeFile, NodeFiles } from '../site/node-files.ts'
+import { type NodeFile, NodeFiles } from '../site/node-files.ts'
 import type { Site } from '../site/site.ts'
 
 /** The observed state of one node. */
@@ -150,7 +151,7 @@ export class NodeWatch {
     const kubeconfigs = [...read.values()].filter(({ snapshot }) => snapshot.holds.kind === 'kubeconfig')
     for (const { snapshot, refersTo } of kubeconfigs)
       for (const file of [refersTo?.ca, refersTo?.client])
-        if (file !== undefined) paths.push(absolute(file, snapshot.path))
+        if (file !== undefined) paths.push(linkedFrom(snapshot.path, file))
     for (const one of this.site.inventory.kubeconfigs ?? [])
       if ('node' in one && one.node === this.name) paths.push(one.path)
     const snapshots = components.flatMap(({ snapshot }) => snapshot ?? [])
@@ -239,7 +240,7 @@ export class NodeWatch {
     const folder = flags['cert-dir'] ?? kubeadmFolders.kubeletPki
     const clientCaFile = configuration.clientCaFile ?? `${kubeadmFolders.pki}/ca.crt`
     const referred = read.get(kubeconfig)?.refersTo?.client
-    const clientCurrent = referred?.endsWith('-current.pem') ? absolute(referred, kubeconfig) : undefined
+    const clientCurrent = referred?.endsWith('-current.pem') ? linkedFrom(kubeconfig, referred) : undefined
     const asksForServing = configuration.serverTlsBootstrap === true
     const servingCurrent = asksForServing ? `${folder}/kubelet-server-current.pem` : undefined
     const servingFile = asksForServing ? undefined : configuration.tlsCertFile
@@ -347,7 +348,7 @@ function withReferences({ snapshot, refersTo }: NodeFile, read: ReadonlyMap<stri
   const { holds, path } = snapshot
   if (holds.kind !== 'kubeconfig' || refersTo === undefined) return snapshot
   const certificates = (file: string | undefined): readonly string[] => {
-    const its = file === undefined ? undefined : read.get(absolute(file, path))?.snapshot.holds
+    const its = file === undefined ? undefined : read.get(linkedFrom(path, file))?.snapshot.holds
     return its?.kind === 'certificates' || its?.kind === 'pair' ? its.certificates : []
   }
   const client = holds.client ?? certificates(refersTo.client)[0]

@@ -8,7 +8,8 @@ import type {
   WriteOptions,
   Written,
 } from '../pki/node-access.ts'
-import { absolute, withoutContent } from '../site/node-files.ts'
+import { linkedFrom } from '../site/certificate-files.ts'
+import { withoutContent } from '../site/node-files.ts'
 
 // A node that is never changed: it records each write, and later reads return the recorded state. The executor that changes nodes
 // therefore also writes runbooks, action by action, and no second implementation exists.
@@ -49,7 +50,7 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     }
     if (own === 'absent') return { path, found: 'absent' }
     if ('to' in own) {
-      const target = await read(absolute(own.to, path), call)
+      const target = await read(linkedFrom(path, own.to), call)
       return { ...target, path, linkTarget: own.to, linkedAt: now() }
     }
     const { content, mode } = own

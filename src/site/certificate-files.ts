@@ -36,9 +36,9 @@ export async function readCertificateFiles(
   )
 }
 
-/** Returns the absolute path of a link's target. */
-export function linkedFrom(path: string, linkTarget: string): string {
-  return linkTarget.startsWith('/') ? linkTarget : `${folderOf(path)}/${linkTarget}`
+/** Returns the absolute path that a link, or a file at `path`, refers to: relative to its folder. */
+export function linkedFrom(path: string, target: string): string {
+  return target.startsWith('/') ? target : `${folderOf(path)}/${target}`
 }
 
 export function folderOf(path: string): string {

@@ -1,6 +1,7 @@
 import type { FileContent, FileFacts, NodeAccess, NodeCall } from '../pki/node-access.ts'
 import type { FileSnapshot } from '../rotation/snapshot.ts'
 import { looksLikePem } from '../x509/pem.ts'
+import { linkedFrom } from './certificate-files.ts'
 import type { FileReading, ReadContent } from './file-reading.ts'
 
 /** A file of a node as it was read. */
@@ -82,7 +83,7 @@ export class NodeFiles {
         digest: sha256,
         mode,
         changedAtMs,
-        ...(linkTarget === undefined ? {} : { linksTo: absolute(linkTarget, path) }),
+        ...(linkTarget === undefined ? {} : { linksTo: linkedFrom(path, linkTarget) }),
         holds,
       },
       ...(refersTo && { refersTo }),
@@ -109,10 +110,4 @@ export function withoutContent(file: FileContent): FileFacts {
   if (file.found !== 'file') return file
   const { content: _, ...facts } = file
   return facts
-}
-
-/** Returns a path in a file or link as an absolute path, relative to that file's folder. */
-export function absolute(path: string, beside: string): string {
-  if (path.startsWith('/')) return path
-  return `${beside.slice(0, beside.lastIndexOf('/'))}/${path}`
 }

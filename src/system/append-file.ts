@@ -2,9 +2,10 @@ import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
 import { linkTarget, notWritten, syncFolder } from './atomic-file.ts'
+import { readFile } from './files.ts'
 import { noteChange } from './lasting-changes.ts'
-import { fileIfThere } from './required-file.ts'
-import { checkTrusted, type TrustedKind, trustedFileIfThere, trustedPath } from './trusted-file.ts'
+import { bytesIfThere } from './required-file.ts'
+import { checkTrusted, readTrustedFile, type TrustedKind, trustedPath } from './trusted-file.ts'
 
 // A journal of several years has a few MiB; an issuance log has 200 bytes per certificate.
 const largestLogBytes = 512 * 1024 * 1024
@@ -26,9 +27,9 @@ export class AppendFile {
   read(): Uint8Array {
     const read =
       this.kind === undefined
-        ? fileIfThere(this.name, largestLogBytes)
-        : trustedFileIfThere(this.kind, this.name, largestLogBytes)
-    return read ?? new Uint8Array()
+        ? readFile(this.name, largestLogBytes)
+        : readTrustedFile(this.kind, this.name, largestLogBytes)
+    return bytesIfThere(read) ?? new Uint8Array()
   }
 
   /** Appends all bytes and returns when they are on the disk. Otherwise throws KCERT_FILE_NOT_WRITTEN and appends none. */

@@ -1,19 +1,18 @@
 import { dirname } from 'node:path'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import type { UnreadableSource } from '../inspection/source.ts'
+import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { readFile, tooLargeFix } from './files.ts'
 
 /** Returns the bytes of a regular file. Throws KCERT_FILE_NOT_FOUND, KCERT_FILE_UNREADABLE or KCERT_FILE_TOO_LARGE. */
-export function requiredFile(path: string, limit?: number): Uint8Array {
-  const read = readFile(path, limit)
+export function requiredFile(path: string): Uint8Array {
+  const read = readFile(path)
   if ('reason' in read) throw fileError(read)
   return read.bytes
 }
 
-/** Returns the bytes of a regular file; undefined if it does not exist. Throws as `requiredFile` does if it cannot be read. */
-export function fileIfThere(path: string, limit?: number): Uint8Array | undefined {
-  const read = readFile(path, limit)
+/** Returns the bytes of a file that was read; undefined if it does not exist. Throws as `requiredFile` does for other reasons. */
+export function bytesIfThere(read: Source | UnreadableSource): Uint8Array | undefined {
   if ('bytes' in read) return read.bytes
   if (read.reason === 'not-found' || read.reason === 'dangling-link') return undefined
   throw fileError(read)

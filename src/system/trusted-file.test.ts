@@ -3,14 +3,8 @@ import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
-import {
-  checkSshConfig,
-  checkTrusted,
-  readTrustedFile,
-  trustedFileIfThere,
-  trustedPath,
-  unfinishedNote,
-} from './trusted-file.ts'
+import { bytesIfThere } from './required-file.ts'
+import { checkSshConfig, checkTrusted, readTrustedFile, trustedPath, unfinishedNote } from './trusted-file.ts'
 
 const isRoot = process.getuid?.() === 0
 const base = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'kcert-trusted-file-')))
@@ -110,7 +104,7 @@ test('reports a missing folder as an error of the path, and as the reason for th
 })
 
 test('returns the bytes of a file if it exists, and throws for one that cannot be read', () => {
-  const read = (name: string, limit = 100) => trustedFileIfThere('approval policy', name, limit)
+  const read = (name: string, limit = 100) => bytesIfThere(readTrustedFile('approval policy', name, limit))
   expect(read(join(base, 'absent'))).toBeUndefined()
   const path = made('there')
   expect(Buffer.from(read(path)!).toString()).toBe('there')

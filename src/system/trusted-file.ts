@@ -67,14 +67,6 @@ export function requiredTrustedFile(kind: TrustedKind, name: string): Uint8Array
   return read.bytes
 }
 
-/** Returns the bytes of such a file; undefined if it does not exist. Throws KCERT_FILE_UNTRUSTED, and as `requiredFile` does. */
-export function trustedFileIfThere(kind: TrustedKind, name: string, limit: number): Uint8Array | undefined {
-  const read = readTrustedFile(kind, name, limit)
-  if ('bytes' in read) return read.bytes
-  if (read.reason === 'not-found') return undefined
-  throw fileError(read)
-}
-
 /**
  * Returns the text of a note that an interrupted write of kcert left at a path; undefined if there is none. A symbolic link does
  * not count: kcert creates none. Throws KCERT_FILE_UNTRUSTED for a note of another user, and as `requiredFile` does if it is
