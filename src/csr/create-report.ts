@@ -11,7 +11,7 @@ const manifestSchema = v.object({
   spec: v.object({
     request: v.string(),
     signerName: v.string(),
-    expirationSeconds: v.optional(v.number()),
+    expirationSeconds: v.exactOptional(v.number()),
     usages: texts,
   }),
 })
@@ -46,5 +46,7 @@ export const createReportSchema = v.object({
   notices: described(texts, 'notes for the user'),
 })
 
+/** A CertificateSigningRequest for the API server. */
+export type Manifest = v.InferOutput<typeof manifestSchema>
 export type CreateReport = v.InferOutput<typeof createReportSchema>
 export type CreatedRequest = v.InferOutput<typeof createdRequestSchema>

@@ -1,9 +1,8 @@
 import { given } from '../errors/given.ts'
 import { writePem } from '../x509/pem.ts'
 import { CertificateRequest } from '../x509/request.ts'
-import type { CreatedRequest } from './create-report.ts'
+import type { CreatedRequest, Manifest } from './create-report.ts'
 import { shortestRsaBits } from './key-strength.ts'
-import type { Manifest } from './manifest.ts'
 import { requestFields } from './request-fields.ts'
 
 /** Returns a created request as the report shows it. */

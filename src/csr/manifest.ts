@@ -4,25 +4,12 @@ import { usagesFor } from '../pki/usages.ts'
 import { writePem } from '../x509/pem.ts'
 import { CertificateRequest } from '../x509/request.ts'
 import { admissionFindings } from './admission.ts'
+import type { Manifest } from './create-report.ts'
 import { quoted } from './quoting.ts'
 import type { RequestSpec } from './request-spec.ts'
 import { type Finding, isUnmet } from './rule.ts'
 import { findSigner, usagesForSigner } from './signers.ts'
 import { signingFindings } from './signing.ts'
-
-/** A CertificateSigningRequest for the API server. */
-export interface Manifest {
-  readonly apiVersion: 'certificates.k8s.io/v1'
-  readonly kind: 'CertificateSigningRequest'
-  readonly metadata: { readonly name: string }
-  readonly spec: {
-    /** PEM in base64. */
-    readonly request: string
-    readonly signerName: string
-    readonly expirationSeconds?: number
-    readonly usages: string[]
-  }
-}
 
 /**
  * Returns the object of a request. Throws KCERT_USAGE when the signer or the usages are unknown, and

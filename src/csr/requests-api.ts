@@ -7,6 +7,7 @@ export interface RequestObject {
     readonly generateName?: string
     readonly uid?: string
     readonly resourceVersion?: string
+    /** RFC 3339 */
     readonly creationTimestamp?: string
     readonly deletionTimestamp?: string
     readonly labels?: Readonly<Record<string, string>>
@@ -18,6 +19,7 @@ export interface RequestObject {
     readonly signerName: string
     readonly usages?: readonly string[]
     readonly expirationSeconds?: number
+    /** The user that created the object, as the API server authenticated it; absent before that. */
     readonly username?: string
     readonly uid?: string
     readonly groups?: readonly string[]
@@ -43,8 +45,6 @@ export interface ObjectCondition {
 export interface RequestSelection {
   readonly signerName?: string
   readonly labelSelector?: string
-  /** In addition to spec.signerName, only metadata.name. */
-  readonly fieldSelector?: string
 }
 
 export interface RequestChange {

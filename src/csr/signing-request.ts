@@ -1,30 +1,20 @@
 import { messageOf } from '../errors/kcert-error.ts'
 import { isCertificateLabel, readPem, type UnseenText, unseenByGo } from '../x509/pem.ts'
 import { CertificateRequest } from '../x509/request.ts'
-import type { ObjectCondition } from './requests-api.ts'
+import type { ObjectCondition, RequestObject } from './requests-api.ts'
 
 /** A condition of a CertificateSigningRequest: "Approved", "Denied", "Failed", or anything else. Times are RFC 3339. */
 export type RequestCondition = Omit<ObjectCondition, 'lastTransitionTime'>
 
 /** A CertificateSigningRequest of certificates.k8s.io, or the draft of one. */
-export interface SigningRequest {
+export interface SigningRequest
+  extends Omit<RequestObject['metadata'], 'labels'>,
+    Pick<RequestObject['spec'], 'signerName' | 'expirationSeconds' | 'username'> {
   readonly apiVersion?: string
-  readonly name?: string
-  readonly generateName?: string
-  readonly uid?: string
-  readonly resourceVersion?: string
   readonly labels: Readonly<Record<string, string>>
-  readonly annotations?: Readonly<Record<string, string>>
-  /** RFC 3339 */
-  readonly creationTimestamp?: string
-  readonly deletionTimestamp?: string
   /** spec.request, decoded: PEM text. Undefined when it is not valid base64. */
   readonly request: Uint8Array | undefined
-  readonly signerName: string
   readonly usages: readonly string[]
-  readonly expirationSeconds?: number
-  /** The user that created the object, as the API server authenticated it; absent before that. */
-  readonly username?: string
   readonly userUid?: string
   readonly groups: readonly string[]
   readonly extra: Readonly<Record<string, readonly string[]>>

@@ -1,5 +1,7 @@
+import type { InferOutput } from 'valibot'
 import { type ErrorCode, type ExitCode, errorCodes } from './codes.ts'
 import { given } from './given.ts'
+import type { errorSchema } from './json-fields.ts'
 
 /** What to do: `fix` in words, and `next` as one complete command, ready to paste. Both are optional. */
 export interface Advice {
@@ -26,23 +28,11 @@ export interface ErrorAdvice extends Advice {
 }
 
 /** An error in a report. */
-export interface ErrorFields {
-  code: ErrorCode
-  what: string
-  why?: string
-  fix?: string
-  next?: string
-}
+export type ErrorFields = InferOutput<typeof errorSchema> & { code: ErrorCode }
 
 /** Returns the fields of an error in a report. */
 export function errorFields({ code, message, why, fix, next }: KcertError): ErrorFields {
-  return {
-    code,
-    what: message,
-    ...(why === undefined ? {} : { why }),
-    ...(fix === undefined ? {} : { fix }),
-    ...(next === undefined ? {} : { next }),
-  }
+  return { code, what: message, ...given({ why, fix, next }) }
 }
 
 /** An error with a known reason: what, why, what to do, and a stable code that determines the exit code. */

@@ -4,6 +4,7 @@ import type { Name } from '../x509/name.ts'
 import { nameOfOid } from '../x509/oids.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import { keyIdOf } from '../x509/service-account-token.ts'
+import type { Snapshot } from './checks/check.ts'
 import type {
   CertificateEntry,
   KeyEntry,
@@ -16,7 +17,6 @@ import type { Links } from './links.ts'
 import type { Place } from './problems.ts'
 import type {
   CertificateReport,
-  CertificateStatus,
   InspectionReport,
   KeyReport,
   KubeconfigReport,
@@ -28,12 +28,7 @@ import { renewalName, roleOfKey } from './roles.ts'
 import { timeText } from './spans.ts'
 
 /** Values that the reports of an inspection share. */
-export interface ReportContext {
-  readonly now: Date
-  readonly links: Links
-  readonly roleOf: (entry: CertificateEntry) => Role
-  readonly statusOf: (entry: CertificateEntry) => CertificateStatus
-}
+export type ReportContext = Pick<Snapshot, 'now' | 'links' | 'roleOf' | 'statusOf'>
 
 type Fields = {
   readonly [Name in keyof CertificateReport]-?: (

@@ -13,12 +13,7 @@ export interface Template {
 }
 
 /** The facts of the held certificate that determine its renewal. */
-export interface HeldCertificate extends Validity {
-  readonly commonName: string
-  readonly organization: readonly string[]
-  readonly dns: readonly string[]
-  readonly ip: readonly string[]
-}
+export type HeldCertificate = Validity & Pick<Template, 'commonName' | 'organization' | 'dns' | 'ip'>
 
 type Given = { readonly [Field in keyof Template]?: Template[Field] | undefined }
 

@@ -22,18 +22,22 @@ export interface OlderOrganization {
   readonly droppedIn: readonly string[]
 }
 
-/** A leaf certificate of kubeadm: `<file>.crt` and `<file>.key` in the pki folder. */
-export interface KubeadmLeaf {
-  readonly kind: 'leaf'
-  /** The argument for `kubeadm certs renew`. */
+/** A leaf certificate of kubeadm, in a file of its own or in a kubeconfig. */
+interface KubeadmCertificate {
+  /** The argument for `kubeadm certs renew`, except for kubelet.conf. For a kubeconfig, also the name of its file. */
   readonly name: string
-  readonly file: string
-  readonly signer: KubeadmCa['name']
   /** Undefined if it is the node's name. */
   readonly commonName: string | undefined
   readonly organization: readonly string[]
   readonly olderOrganizations?: readonly OlderOrganization[]
   readonly usages: readonly Usage[]
+}
+
+/** A leaf certificate of kubeadm: `<file>.crt` and `<file>.key` in the pki folder. */
+export interface KubeadmLeaf extends KubeadmCertificate {
+  readonly kind: 'leaf'
+  readonly file: string
+  readonly signer: KubeadmCa['name']
   /** The static pod that must restart to use a new certificate, unless it reloads the file itself. */
   readonly usedBy: 'etcd' | 'kube-apiserver'
   /** The ClusterRoleBinding that a certificate without O needs. */
@@ -47,16 +51,9 @@ export interface ClusterRoleBinding {
 }
 
 /** A kubeconfig that kubeadm writes into the folder above pki. */
-export interface KubeadmKubeconfig {
+export interface KubeadmKubeconfig extends KubeadmCertificate {
   readonly kind: 'kubeconfig'
-  /** The file's name. Except for kubelet.conf, also the argument for `kubeadm certs renew`. */
-  readonly name: string
   readonly signer: 'ca'
-  /** Undefined if it contains the node's name. */
-  readonly commonName: string | undefined
-  readonly organization: readonly string[]
-  readonly olderOrganizations?: readonly OlderOrganization[]
-  readonly usages: readonly Usage[]
   /** The component that must restart after a change; undefined if people use the file. */
   readonly usedBy: string | undefined
   /** Only the first control-plane node has super-admin.conf, and only since 1.29. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SurveyedLeaf } from '../ca/renewal.ts'
+import type { CertificateRenewal } from '../ca/renewal-report.ts'
 import { messageOf } from '../errors/caught.ts'
 import { hostPort } from '../errors/host-port.ts'
 import { flagsOf } from '../pki/component-flags.ts'
@@ -18,16 +19,7 @@ const deadlineMs = 60_000
 const timeoutMs = 5_000
 
 /** The observed result: a server presents the certificate of its file, or an API server authenticates a client with it. */
-export interface Proof {
-  readonly node: string
-  /** The row of kubeadm's table. */
-  readonly name: string
-  readonly what: 'served' | 'accepted'
-  /** "127.0.0.1:2379", as seen from the node. */
-  readonly at: string
-  readonly ok: boolean
-  readonly detail: string
-}
+type Proof = CertificateRenewal['checks'][number]
 
 /** Returns the observed result for each leaf. A server or API server that does not respond is not ok. */
 export async function proveLeaves(

@@ -1,13 +1,17 @@
 import pMap from 'p-map'
 import {
+  type FileChange,
   type LeafPlace,
   type LeafUser,
   type MissingLeaf,
   type NodeLayout,
+  type RenewalSettings,
+  type RenewedLeaf,
   renewLeaf,
   type SurveyedLeaf,
   surveyLeaves,
 } from '../ca/renewal.ts'
+import type { CertificateRenewal } from '../ca/renewal-report.ts'
 import { drawSerialNumber } from '../ca/serial.ts'
 import { orUndefined } from '../errors/caught.ts'
 import { KcertError, wordsOf } from '../errors/kcert-error.ts'
@@ -184,11 +188,7 @@ function intentIn(file: Awaited<ReturnType<NodeAccess['readFiles']>>[number] | u
 }
 
 /** A process that must restart. */
-export interface NeededRestart {
-  readonly node: string
-  readonly program: LeafUser
-  readonly reason: 'new-certificate' | 'started-before-renewal' | 'not-running'
-}
+export type NeededRestart = CertificateRenewal['restarts'][number]
 
 /**
  * Returns the processes that must restart after `chosen` are renewed, and those that still run with certificates renewed earlier.
@@ -237,17 +237,7 @@ function isOlder(
   )
 }
 
-export interface RenewalChoice {
-  readonly keepKeys: boolean
-  readonly ttlMs?: number
-}
-
-export interface WrittenLeaf {
-  readonly place: LeafPlace
-  readonly old: Certificate
-  readonly renewed: Certificate
-  readonly hasNewKey: boolean
-}
+export type RenewalChoice = Pick<RenewalSettings, 'keepKeys' | 'ttlMs'>
 
 /**
  * Writes new certificates for leaves that have a signer, node by node. Each file is copied before its change. Restarts nothing.
@@ -260,8 +250,8 @@ export async function writeRenewals(
   { keepKeys, ttlMs }: RenewalChoice,
   random: RandomBytes,
   notify: Notify,
-): Promise<{ readonly written: readonly WrittenLeaf[]; readonly backups: ReadonlyMap<string, Backup> }> {
-  const written: WrittenLeaf[] = []
+): Promise<{ readonly written: readonly RenewedLeaf[]; readonly backups: ReadonlyMap<string, Backup> }> {
+  const written: RenewedLeaf[] = []
   const backups = new Map<string, Backup>()
   for (const seen of survey.nodes) {
     const { name } = seen
@@ -306,7 +296,7 @@ async function makeChange(
   node: NodeAccess,
   files: readonly ReadFile[],
   backup: Backup,
-  change: Awaited<ReturnType<typeof renewLeaf>>['changes'][number],
+  change: FileChange,
 ): Promise<void> {
   const file = files.find(({ path }) => path === change.path)
   if (file !== undefined) await backup.keep(change.path)

@@ -3,11 +3,8 @@ import { asBuffer } from './der.ts'
 // PEM (RFC 7468, and RFC 1421's headers). Blocks are accepted as in Go's encoding/pem, because Kubernetes reads files with it.
 // Blocks that Go drops silently are reported as defects. One pass: the time is linear in the size of the text.
 
-export interface PemBlock {
+interface PemPart {
   readonly label: string
-  /** RFC 1421 headers, e.g. Proc-Type and DEK-Info of an encrypted key. */
-  readonly headers: ReadonlyMap<string, string>
-  readonly der: Uint8Array
   /** Index of the BEGIN line in the text, from 0. Damaged blocks are counted. */
   readonly index: number
   /** Byte offset of "-----BEGIN". */
@@ -16,12 +13,14 @@ export interface PemBlock {
   readonly line: number
 }
 
-export interface PemDefect {
-  readonly label: string
-  readonly index: number
-  readonly offset: number
-  /** Line of "-----BEGIN", from 1. If the fault is on another line, the reason includes that line. */
-  readonly line: number
+export interface PemBlock extends PemPart {
+  /** RFC 1421 headers, e.g. Proc-Type and DEK-Info of an encrypted key. */
+  readonly headers: ReadonlyMap<string, string>
+  readonly der: Uint8Array
+}
+
+export interface PemDefect extends PemPart {
+  /** If the fault is on another line than the BEGIN line, it includes that line. */
   readonly reason: string
   /** The block's lines are joined or indented. Its content may be intact. */
   readonly isLayout: boolean

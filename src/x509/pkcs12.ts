@@ -18,20 +18,15 @@ import { readString } from './strings.ts'
 // read here, and node:crypto reads the keys. forge is used only for RC2, which OpenSSL 3 has dropped, but Windows and old OpenSSL
 // still encrypt certificates with it.
 
-export interface Pkcs12Certificate {
+export interface Pkcs12Certificate extends BagAttributes {
   readonly der: Uint8Array
-  readonly friendlyName?: string
-  /** Hexadecimal. Equal to the identifier of the key that it belongs to. */
-  readonly localKeyId?: string
 }
 
-export interface Pkcs12Key {
+export interface Pkcs12Key extends BagAttributes {
   /** PKCS#8, for `readPrivateKey`. */
   readonly der: Uint8Array
   /** True when the file cannot be read without a password, which is not empty. */
   readonly encrypted: boolean
-  readonly friendlyName?: string
-  readonly localKeyId?: string
 }
 
 export interface Pkcs12Contents {
@@ -206,6 +201,7 @@ const maxBags = 50_000
 
 interface BagAttributes {
   readonly friendlyName?: string
+  /** Hexadecimal. A certificate and its key have the same one. */
   readonly localKeyId?: string
 }
 

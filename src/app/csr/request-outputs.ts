@@ -1,6 +1,6 @@
 import type { CommandFiles } from '../../cli/command-files.ts'
 import { keyBesideReport, printedOnlyByName } from '../../cli/exposed-key.ts'
-import type { Manifest } from '../../csr/manifest.ts'
+import type { Manifest } from '../../csr/create-report.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderYaml } from '../../output/yaml.ts'
 import { writeKeyPair } from '../../system/key-pair-files.ts'

@@ -1,4 +1,4 @@
-import type { LeafPlace, MissingLeaf, SurveyedLeaf } from '../../ca/renewal.ts'
+import type { LeafPlace, MissingLeaf, RenewedLeaf, SurveyedLeaf } from '../../ca/renewal.ts'
 import type { CertificateRenewal } from '../../ca/renewal-report.ts'
 import { agreed } from '../../cli/consent.ts'
 import type { Context } from '../../cli/context.ts'
@@ -182,11 +182,7 @@ interface Plan {
   readonly wanted: readonly SurveyedLeaf[]
   readonly restarts: readonly NeededRestart[]
   readonly flags: RenewFlags
-  readonly written?: readonly {
-    readonly place: LeafPlace
-    readonly old: Certificate
-    readonly hasNewKey: boolean
-  }[]
+  readonly written?: readonly RenewedLeaf[]
   readonly proofs?: CertificateRenewal['checks']
   readonly backups?: ReadonlyMap<string, { readonly folder: string; readonly isEmpty: boolean }>
 }
