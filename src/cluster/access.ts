@@ -11,16 +11,6 @@ export interface Identity {
   readonly extra: Readonly<Record<string, readonly string[]>>
 }
 
-/** An action on a resource, in RBAC's terms. */
-export interface ResourceAction {
-  readonly verb: string
-  readonly group: string
-  readonly resource: string
-  readonly subresource?: string
-  readonly name?: string
-  readonly namespace?: string
-}
-
 export interface AccessApi {
   /** Returns the authenticated user (SelfSubjectReview); undefined where the API server does not report it. */
   whoAmI(): Promise<Identity | undefined>
@@ -29,8 +19,6 @@ export interface AccessApi {
    * review.
    */
   isAllowed(question: AccessQuestion): Promise<boolean | undefined>
-  /** Returns whether the current user may do it (SelfSubjectAccessReview). */
-  mayI(deed: ResourceAction): Promise<boolean>
 }
 
 /** Returns the client of the authentication and authorization reviews. Reviews change nothing, so they are retried like reads. */
@@ -64,16 +52,6 @@ export function accessOf(client: ApiClient): AccessApi {
         spec,
       ).catch(undefinedWhenRefused)
       return status && status.allowed === true
-    },
-    async mayI(deed) {
-      const spec = { resourceAttributes: deed }
-      const status = await review(
-        'authorization.k8s.io',
-        'selfsubjectaccessreviews',
-        'SelfSubjectAccessReview',
-        spec,
-      )
-      return status.allowed === true
     },
   }
 }

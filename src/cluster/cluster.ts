@@ -143,7 +143,6 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
   const transport = new Transport(server, requestTimeoutMs)
   const failures = new Failures({
     server,
-    credentials,
     clock,
     kubectl,
     files,

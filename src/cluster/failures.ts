@@ -2,7 +2,7 @@ import type { ErrorCode } from '../errors/codes.ts'
 import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { type Advice, KcertError } from '../errors/kcert-error.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Access, Credentials, UserDescription } from './credentials.ts'
+import type { Access, UserDescription } from './credentials.ts'
 import { adviceForRight } from './forbidden.ts'
 import { type ApiObject, isObject, MalformedAnswer, objectIn } from './malformed.ts'
 import type { Answer, Unanswered } from './transport.ts'
@@ -54,7 +54,6 @@ export interface Refusal {
 
 interface Origin {
   readonly server: URL
-  readonly credentials: Credentials
   readonly clock: Clock
   readonly kubectl: CommandLine
   readonly user: () => UserDescription

@@ -32,8 +32,10 @@ test.each(temporary)('retries a read twice after %s', async (kind) => {
 
 test.each(temporary)('retries an access review after %s', async (kind) => {
   const { server, cluster } = await fakeCluster()
-  server.faults.add({ kind, resource: 'selfsubjectaccessreviews' })
-  expect(await cluster.access.mayI({ verb: 'get', group: '', resource: 'nodes' })).toBe(true)
+  server.faults.add({ kind, resource: 'subjectaccessreviews' })
+  const resource = { verb: 'get', group: '', version: 'v1', resource: 'nodes', subresource: '' }
+  const question = { user: 'ann', groups: ['system:masters'], extra: {}, resource }
+  expect(await cluster.access.isAllowed(question)).toBe(true)
 })
 
 test('retries twice when a server does not respond', async () => {

@@ -17,7 +17,6 @@ export interface CompletedFlag {
 export interface CompletedCommand {
   /** "csr list"; "" for kcert itself. */
   readonly path: string
-  readonly summary: string
   readonly isCommand: boolean
   /** The words that may follow, each with its summary. */
   readonly next: readonly (readonly [word: string, summary: string])[]
@@ -69,7 +68,6 @@ export function completionTree(
     const [operand] = Object.values(command?.args ?? {})
     return {
       path,
-      summary: summaryOf(path),
       isCommand: command !== undefined,
       next,
       flags: [

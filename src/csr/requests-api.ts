@@ -45,6 +45,8 @@ export interface ObjectCondition {
 export interface RequestSelection {
   readonly signerName?: string
   readonly labelSelector?: string
+  /** In addition to spec.signerName, only metadata.name. */
+  readonly fieldSelector?: string
 }
 
 export interface RequestChange {

@@ -154,7 +154,7 @@ export class Inspection {
     const trees = this.recognise()
     const store = new StoreLinks(collection, this.unreadable)
     store.leaveOutLinkTargets()
-    const snapshot = this.snapshot(trees, store)
+    const snapshot = this.snapshot(store)
     const missing = this.missing(trees)
     const problems = [
       ...collection.problems,
@@ -359,7 +359,7 @@ export class Inspection {
     return trees
   }
 
-  private snapshot(trees: RecognisedTrees, store: StoreLinks): Snapshot {
+  private snapshot(store: StoreLinks): Snapshot {
     const { collection } = this
     const { now, thresholds } = this.options
     const isReplaced = (group: Group) => store.isReplaced(group)
@@ -372,9 +372,9 @@ export class Inspection {
       return entry.status
     }
     return {
-      ...{ now, thresholds, collection },
+      now,
+      collection,
       links: new Links(collection, now),
-      trees,
       mergedKubeconfigs: this.options.mergedKubeconfigs ?? [],
       roleOf: roleFor,
       statusOf: statusFor,

@@ -1,6 +1,7 @@
 import { commandLine } from '../errors/command-line.ts'
 import { type Advice, KcertError } from '../errors/kcert-error.ts'
 import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
+import { contentAt } from '../x509/der.ts'
 import {
   isPrivateKeyLabel,
   isPublicKeyLabel,
@@ -245,14 +246,14 @@ const [tagInteger, tagBitString, tagOid, tagSequence] = [0x02, 0x03, 0x06, 0x30]
 /** The first two tags in the outer SEQUENCE determine the type. */
 async function thingsOfDer(bytes: Uint8Array, unlocking: Unlocking): Promise<MaterialPart[]> {
   const where = 'offset 0'
-  const inner = contentOffset(bytes, 0)
+  const inner = contentAt(bytes, 0)
   if (bytes[inner] === tagInteger) {
     const { looksLikePkcs12 } = await import('../x509/pkcs12.ts')
     if (looksLikePkcs12(bytes)) return thingsOfPkcs12(bytes, unlocking)
     return [attempt('key', where, () => privateKey(bytes, unlocking))]
   }
   if (bytes[inner] === tagOid || looksLikePkcs7(bytes)) return partsOfPkcs7(bytes, where)
-  const first = contentOffset(bytes, inner)
+  const first = contentAt(bytes, inner)
   if (bytes[first] === tagOid) {
     const isPublic = bytes[endOffset(bytes, inner)] === tagBitString
     const read = () => (isPublic ? publicKey(bytes) : privateKey(bytes, unlocking))
@@ -268,7 +269,7 @@ async function thingsOfDer(bytes: Uint8Array, unlocking: Unlocking): Promise<Mat
  */
 function isRequest(bytes: Uint8Array, at: number): boolean {
   if (bytes[at] !== tagInteger || bytes[at + 1] !== 1 || bytes[at + 2] !== 0) return false
-  return bytes[at + 3] === tagSequence && bytes[contentOffset(bytes, at + 3)] !== tagOid
+  return bytes[at + 3] === tagSequence && bytes[contentAt(bytes, at + 3)] !== tagOid
 }
 
 /** Returns the consecutive certificates of a DER text. The last one may be damaged. */
@@ -310,15 +311,9 @@ async function thingsOfPkcs12(bytes: Uint8Array, { password, kdf }: Unlocking): 
   }
 }
 
-/** Returns the offset of the content of the element at `at`. */
-function contentOffset(bytes: Uint8Array, at: number): number {
-  const length = bytes[at + 1] ?? 0
-  return at + 2 + (length > 0x80 ? length & 0x7f : 0)
-}
-
 /** Returns the offset of the element after the one at `at`. */
 function endOffset(bytes: Uint8Array, at: number): number {
-  const start = contentOffset(bytes, at)
+  const start = contentAt(bytes, at)
   let length = bytes[at + 1] ?? 0
   if (length > 0x80) {
     length = 0

@@ -272,7 +272,7 @@ class ShellNode implements NodeAccess {
   }
 }
 
-const unitProperties = ['LoadState', 'ActiveState', 'MainPID', 'FragmentPath', 'DropInPaths']
+const unitProperties = ['LoadState', 'FragmentPath', 'DropInPaths']
 
 function unitFacts(name: string, said: string): UnitFacts {
   const of = new Map(
@@ -285,8 +285,6 @@ function unitFacts(name: string, said: string): UnitFacts {
   return {
     name,
     loadState: of.get('LoadState') ?? '',
-    activeState: of.get('ActiveState') ?? '',
-    mainPid: Number(of.get('MainPID') ?? 0),
     ...(fragmentPath && { fragmentPath }),
     dropInPaths: (of.get('DropInPaths') ?? '').split(' ').filter((path) => path !== ''),
   }

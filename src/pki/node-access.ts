@@ -110,10 +110,6 @@ export interface UnitFacts {
   readonly name: string
   /** "loaded", "not-found", "masked" */
   readonly loadState: string
-  /** "active", "inactive", "failed", "activating" */
-  readonly activeState: string
-  /** 0 when nothing is running. */
-  readonly mainPid: number
   readonly fragmentPath?: string
   readonly dropInPaths: readonly string[]
 }

@@ -100,14 +100,7 @@ export class CertificateRequest {
     return this.decoded.extendedKeyUsage
   }
 
-  /**
-   * True when the key in the request signed it, with ML-DSA or an algorithm that Go accepts in requests: SHA-1 is accepted, MD5
-   * is not.
-   */
-  signatureIsValid(): boolean {
-    return this.verifySignature('possession').ok
-  }
-
+  /** With the policy `possession`, ML-DSA is accepted, and what Go accepts in requests: SHA-1, but not MD5. */
   verifySignature(policy: SignaturePolicy = 'request'): SignatureVerdict {
     return verifySignature(this, this.publicKey, policy)
   }

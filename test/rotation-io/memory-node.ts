@@ -57,8 +57,6 @@ export class MemoryNode {
       unit: async (unit: string) => ({
         name: unit,
         loadState: 'not-found',
-        activeState: 'inactive',
-        mainPid: 0,
         dropInPaths: [],
       }),
       makeFolder: async () => {},

@@ -44,8 +44,6 @@ function siteWith(startedMs: number, holderIdentity = '') {
     unit: async (name: string) => ({
       name,
       loadState: 'loaded',
-      activeState: 'active',
-      mainPid: 1,
       dropInPaths: [],
     }),
     restartUnit: async (name: string) => {

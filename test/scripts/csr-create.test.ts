@@ -62,7 +62,7 @@ describe("cfssl's JSON", () => {
     const request = requestIn(join(at, 'server.csr'))
     expect(request.subject.text).toBe('CN=my-pod.my-namespace.pod.cluster.local')
     expect(request.subjectAltNames).toMatchObject(seedNames)
-    expect(request.signatureIsValid()).toBe(true)
+    expect(request.verifySignature('possession').ok).toBe(true)
     expect(readFileSync(join(at, 'server-key.pem'), 'utf8')).toMatch(/^-----BEGIN EC PRIVATE KEY-----\n/)
     expect(modeOf(join(at, 'server-key.pem'))).toBe('600')
     const key = readPrivateKeyFile(readFileSync(join(at, 'server-key.pem')))
@@ -238,7 +238,7 @@ describe('presets', () => {
       const { request } = readRequestContent(made.request)
       expect(request!.subject.text).toBe(subject)
       expect(request!.subjectAltNames).toMatchObject(names)
-      expect(request!.signatureIsValid()).toBe(true)
+      expect(request!.verifySignature('possession').ok).toBe(true)
     },
   )
 

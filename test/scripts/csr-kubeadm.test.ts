@@ -61,7 +61,7 @@ function requestFacts(path: string): object {
       Buffer.from(value).toString('hex'),
     ]),
     signature: request.signatureAlgorithm,
-    valid: request.signatureIsValid(),
+    valid: request.verifySignature('possession').ok,
   }
 }
 

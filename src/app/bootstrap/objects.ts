@@ -5,7 +5,6 @@ import {
   signingTokens,
   type TokenFacts,
   tokenNamespace,
-  tokenOfSecret,
   tokenSecretType,
 } from '../../bootstrap/token-secret.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
@@ -52,12 +51,10 @@ export async function clusterInfoOf({ objects }: Pick<Cluster, 'objects'>): Prom
   return { object, version: metadata.resourceVersion ?? '', data, info: await readClusterInfo(data) }
 }
 
-/** A token of the cluster; `token` includes its secret half, which is never printed. */
+/** A token of the cluster, without its secret half. */
 export interface FoundToken {
   readonly facts: TokenFacts
-  readonly token: BootstrapToken | undefined
   readonly secretName: string
-  readonly uid: string | undefined
 }
 
 export interface FoundTokens {
@@ -76,9 +73,7 @@ export async function tokensOf(
   return {
     all: listed.map((secret) => ({
       facts: readTokenSecret(secret, now),
-      token: tokenOfSecret(secret),
       secretName: secret.metadata.name,
-      uid: secret.metadata.uid,
     })),
     signing: signingTokens(listed, now),
   }

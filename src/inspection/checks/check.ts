@@ -1,17 +1,13 @@
-import type { RecognisedTrees } from '../../pki/kubeadm-tree.ts'
 import type { Collection } from '../collection.ts'
 import type { CertificateEntry, Group, Role } from '../entries.ts'
 import type { Links } from '../links.ts'
 import type { CertificateStatus, Problem } from '../report.ts'
-import type { Thresholds } from '../thresholds.ts'
 
 /** The input of the checks. It no longer changes. */
 export interface Snapshot {
   readonly now: Date
-  readonly thresholds: Thresholds
   readonly collection: Collection
   readonly links: Links
-  readonly trees: RecognisedTrees
   /** Sources that form one configuration, in the order of $KUBECONFIG. */
   readonly mergedKubeconfigs: readonly string[]
   readonly roleOf: (entry: CertificateEntry) => Role
