@@ -1,6 +1,7 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import type { OptionFlag } from '@oclif/core/interfaces'
+import type { AskedNames } from '../cluster/kubeconfig-files.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
 // Builders for the flags and operands of all commands, by their value: none, text, a number, one of a list.
@@ -217,12 +218,8 @@ export const otherClusterFlags = [
   'as',
 ]
 
-export interface ClusterFlags {
+export interface ClusterFlags extends AskedNames {
   readonly kubeconfig?: string | undefined
-  readonly context?: string | undefined
-  readonly cluster?: string | undefined
-  readonly user?: string | undefined
-  readonly server?: string | undefined
   readonly 'certificate-authority'?: string | undefined
   readonly 'insecure-skip-tls-verify'?: boolean
   readonly token?: string | undefined

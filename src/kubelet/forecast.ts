@@ -10,6 +10,7 @@ import {
   servingNameRemedy,
   servingNameText,
 } from '../pki/kubelet.ts'
+import type { KubeletConfiguration } from '../pki/kubelet-configuration.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import type { ForecastCertificate, ForecastFinding, ForecastNode, ForecastReport } from './forecast-report.ts'
@@ -19,11 +20,7 @@ export interface KubeletFacts {
   readonly name: string
   /** Undefined when unreadable. */
   readonly configuration:
-    | {
-        readonly rotateCertificates?: boolean | undefined
-        readonly serverTlsBootstrap?: boolean | undefined
-        readonly tlsCertFile?: string | undefined
-      }
+    | Pick<KubeletConfiguration, 'rotateCertificates' | 'serverTlsBootstrap' | 'tlsCertFile'>
     | undefined
   readonly certificates: readonly SeenCertificate[]
   readonly pending: ForecastNode['pending']

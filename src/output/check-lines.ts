@@ -1,3 +1,4 @@
+import type { Advice } from '../errors/kcert-error.ts'
 import type { Paint } from './paint.ts'
 import { adviceLines } from './sections.ts'
 import { printable } from './terminal.ts'
@@ -7,12 +8,10 @@ import { padded, wrapped } from './width.ts'
 export type Mark = 'ok' | 'NO' | '?' | '-'
 
 /** A checked item: its state, its name, the finding, and what to do where it is not ok. */
-export interface MarkedLine {
+export interface MarkedLine extends Advice {
   readonly mark: Mark
   readonly id: string
   readonly detail: string
-  readonly fix?: string | undefined
-  readonly next?: string | undefined
 }
 
 const markOf = { ok: 'ok', failed: 'NO', unknown: '?' } as const

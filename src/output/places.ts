@@ -1,8 +1,4 @@
-/** A location: a source, and the entry in it. */
-export interface Place {
-  readonly source: string
-  readonly entry: string
-}
+import type { Place } from '../inspection/problems.ts'
 
 /** Returns `file: entry`, or the file alone. */
 export function placeText({ source, entry }: Place): string {

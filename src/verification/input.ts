@@ -2,6 +2,7 @@ import type { ErrorCode } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Group, UnseenForm } from '../inspection/entries.ts'
+import type { Place } from '../inspection/problems.ts'
 import {
   certificatesOfDer,
   isOfCertificate,
@@ -31,18 +32,14 @@ export interface InputOptions {
   readonly contextFlag?: string
 }
 
-export interface LocatedCertificate {
-  readonly source: string
-  readonly entry: string
+export interface LocatedCertificate extends Place {
   readonly certificate: Certificate
   /** The form that keeps Go from reading it as PEM. */
   readonly form?: UnseenForm | undefined
 }
 
 /** An unreadable certificate in a bundle. */
-interface UnreadableCertificate {
-  readonly source: string
-  readonly entry: string
+interface UnreadableCertificate extends Place {
   readonly reason: string
   /** True when the PEM around it is damaged: Go then skips the block without an error. */
   readonly isUnseen: boolean

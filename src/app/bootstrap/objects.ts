@@ -8,7 +8,7 @@ import {
   tokenSecretType,
 } from '../../bootstrap/token-secret.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
-import type { ObjectOf } from '../../cluster/kinds.ts'
+import { type ObjectOf, resources } from '../../cluster/kinds.ts'
 import { getOne, listReadable } from '../../cluster/readable.ts'
 import type { Resource } from '../../cluster/resource.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -18,17 +18,13 @@ import { KcertError } from '../../errors/kcert-error.ts'
 export const clusterInfoPlace = 'kube-public/cluster-info'
 
 export const clusterInfoResource = {
-  group: '',
-  version: 'v1',
-  resource: 'configmaps',
+  ...resources.configMaps,
   namespace: 'kube-public',
   name: 'cluster-info',
 } as const satisfies Resource
 
 export const tokenSecrets = {
-  group: '',
-  version: 'v1',
-  resource: 'secrets',
+  ...resources.secrets,
   namespace: tokenNamespace,
 } as const satisfies Resource
 

@@ -13,7 +13,7 @@ import type { Clock } from '../../system/clock.ts'
 import { parseEndpoint } from '../../tls/endpoint.ts'
 import { servedCertificates } from '../../tls/served.ts'
 import { readCertificates } from '../../x509/certificate.ts'
-import { clusterInfoOf, tokensOf } from '../bootstrap/objects.ts'
+import { clusterInfoOf, clusterInfoResource, tokensOf } from '../bootstrap/objects.ts'
 
 export interface VerificationSettings {
   /** CA files to compare it with. */
@@ -70,13 +70,7 @@ export async function readServedAt(places: readonly string[], timeoutMs: number)
 }
 
 async function publishedRoot({ objects }: Cluster): Promise<PublishedCas | undefined> {
-  const found = await getReadable(objects, {
-    group: '',
-    version: 'v1',
-    resource: 'configmaps',
-    namespace: 'kube-public',
-    name: 'kube-root-ca.crt',
-  })
+  const found = await getReadable(objects, { ...clusterInfoResource, name: 'kube-root-ca.crt' })
   if (found === undefined || found === 'absent') return undefined
   const pem = found.data?.['ca.crt'] ?? ''
   try {
@@ -93,15 +87,7 @@ function mayAnybodyRead({ access }: Cluster): Promise<boolean | undefined> {
     user: 'system:anonymous',
     groups: ['system:unauthenticated'],
     extra: {},
-    resource: {
-      group: '',
-      version: 'v1',
-      resource: 'configmaps',
-      subresource: '',
-      namespace: 'kube-public',
-      name: 'cluster-info',
-      verb: 'get',
-    },
+    resource: { ...clusterInfoResource, subresource: '', verb: 'get' },
   })
 }
 

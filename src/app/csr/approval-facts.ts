@@ -1,5 +1,6 @@
 import { approvalFactsOf as factsOf } from '../../cluster/approval-facts.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
+import { resources } from '../../cluster/kinds.ts'
 import { getReadable } from '../../cluster/readable.ts'
 import type { ApprovalFacts, NodeFacts, ServedCertificate } from '../../csr/approval/facts.ts'
 import { systemCode } from '../../errors/caught.ts'
@@ -15,13 +16,7 @@ import { verifyChain } from '../../x509/chain.ts'
 
 const kubeletTimeoutMs = 3000
 
-const rootCa = {
-  group: '',
-  version: 'v1',
-  resource: 'configmaps',
-  namespace: 'kube-system',
-  name: 'kube-root-ca.crt',
-} as const
+const rootCa = { ...resources.configMaps, namespace: 'kube-system', name: 'kube-root-ca.crt' }
 
 /** Returns the facts of a cluster. */
 export function approvalFactsOf(cluster: Cluster, clock: Clock): ApprovalFacts {

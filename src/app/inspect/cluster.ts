@@ -44,8 +44,6 @@ interface ScannedKind {
 // The server omits Secrets that never contain a certificate: packed Helm releases alone are most of the bytes in many clusters.
 const secretTypes = [...passedOverTypes].map((type) => `type!=${type}`).join(',')
 
-const requests = { group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests' }
-
 const kinds: readonly ScannedKind[] = [
   {
     kind: 'Secret',
@@ -58,7 +56,7 @@ const kinds: readonly ScannedKind[] = [
   { kind: 'MutatingWebhookConfiguration', resource: resources.mutating },
   { kind: 'APIService', resource: resources.apiServices },
   { kind: 'CustomResourceDefinition', word: 'crd', resource: resources.definitions },
-  { kind: 'CertificateSigningRequest', word: 'csr', resource: requests },
+  { kind: 'CertificateSigningRequest', word: 'csr', resource: resources.requests },
   { kind: 'PodCertificateRequest', resource: resources.podCertificateRequests, isNamespaced: true },
   { kind: 'ClusterTrustBundle', resource: resources.clusterTrustBundles },
 ]

@@ -1,5 +1,5 @@
+import type { Place } from '../../inspection/problems.ts'
 import type { InspectionReport, KubeconfigReport } from '../../inspection/report.ts'
-import type { Place } from '../places.ts'
 import type { Column } from '../table.ts'
 
 /** A context with its server, or a cluster without a context. */
