@@ -5,7 +5,7 @@ import { type Cluster, type ConnectionOptions, openPlace } from '../../cluster/c
 import { KcertError } from '../../errors/kcert-error.ts'
 import { parseEndpoint } from '../../tls/endpoint.ts'
 import { writeCertificates } from '../../x509/certificate.ts'
-import { clusterInfoOf, clusterInfoPlace } from './objects.ts'
+import { clusterInfoOf, clusterInfoPlace, joiningServer } from './objects.ts'
 
 /** The information that a joining node has. */
 export interface DiscoverySettings {
@@ -95,15 +95,8 @@ function provenServer(
   info: ClusterInfo,
   { token, pins }: DiscoverySettings,
 ): Omit<DiscoveredCluster, 'info'> {
-  const { server, cas, faults } = info
-  const [fault] = faults
-  if (fault !== undefined || server === undefined) {
-    const what = `${clusterInfoPlace} cannot be used by joining nodes`
-    throw new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', what, {
-      why: fault?.detail ?? 'it has no server',
-      next: fault?.next ?? 'kcert cluster-info show',
-    })
-  }
+  const { cas } = info
+  const server = joiningServer(info)
   const state = signatureState(info, token)
   if (state === 'missing')
     throw unproven(

@@ -47,6 +47,16 @@ export async function clusterInfoOf({ objects }: Pick<Cluster, 'objects'>): Prom
   return { object, version: metadata.resourceVersion ?? '', data, info: await readClusterInfo(data) }
 }
 
+/** Returns the server that nodes join. Throws KCERT_CLUSTER_INFO_UNPROVEN when they cannot use cluster-info. */
+export function joiningServer({ server, faults: [fault] }: ClusterInfo, fix?: string): string {
+  if (fault === undefined && server !== undefined) return server
+  throw new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', `${clusterInfoPlace} cannot be used by joining nodes`, {
+    why: fault?.detail ?? 'it has no server',
+    fix,
+    next: fault?.next ?? 'kcert cluster-info show',
+  })
+}
+
 /** A token of the cluster, without its secret half. */
 export interface FoundToken {
   readonly facts: TokenFacts

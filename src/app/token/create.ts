@@ -9,7 +9,7 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 import { noteChange } from '../../system/lasting-changes.ts'
 import { checkKeyPath, writeKeyFile } from '../../system/output-file.ts'
-import { clusterInfoOf, clusterInfoPlace, tokenSecrets } from '../bootstrap/objects.ts'
+import { clusterInfoOf, joiningServer, tokenSecrets } from '../bootstrap/objects.ts'
 
 // The only place where kcert outputs a complete token: docs/decisions/0020-tokens-that-are-created.md.
 
@@ -83,15 +83,8 @@ interface Joining {
 async function joiningOf(cluster: Cluster, form: CreationSettings['form']): Promise<Joining | undefined> {
   try {
     const { info } = await clusterInfoOf(cluster)
-    const [fault] = info.faults
-    if (fault === undefined && info.server !== undefined)
-      return { server: new URL(info.server).host, pins: [...new Set(info.cas.map(pinOf))] }
-    const what = `${clusterInfoPlace} cannot be used by joining nodes`
-    throw new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', what, {
-      why: fault?.detail ?? 'it has no server',
-      fix: 'correct it, or create the token alone (kcert token create -o token)',
-      next: fault?.next ?? 'kcert cluster-info show',
-    })
+    const server = joiningServer(info, 'correct it, or create the token alone (kcert token create -o token)')
+    return { server: new URL(server).host, pins: [...new Set(info.cas.map(pinOf))] }
   } catch (error) {
     if (form === 'token' && error instanceof KcertError) return undefined
     throw error
