@@ -20,11 +20,12 @@ const freshMs = 60_000
 /** Type of the Secrets in the section `published`. */
 const serviceAccountToken = 'kubernetes.io/service-account-token'
 
-/** ConfigMaps in other sections, and kcert's own mirror of the journal. */
+/** ConfigMaps in other sections, and kcert's own mirrors of journals. */
 const known = new Set([
   'kube-public/cluster-info',
   'kube-system/extension-apiserver-authentication',
   'kube-system/kcert-rotation',
+  'kube-system/kcert-etcd-rotation',
 ])
 
 /** Lists objects again when the last list is older than a minute, or was read for other CAs. */

@@ -6,6 +6,9 @@ import type { Target } from './target.ts'
 /** The Kubernetes minor versions on which a rotation ran from phase 1 to phase 12 on real nodes (docs/benchmarks.md). */
 export const testedMinors: readonly string[] = ['1.33', '1.34', '1.35', '1.36', '1.37']
 
+/** The minor versions on which a rotation of etcd's CA ran to its end on real nodes: none yet. */
+export const etcdTestedMinors: readonly string[] = []
+
 /** Components whose minor version determines which files they reload. A cloud-controller-manager has its own version. */
 export const versioned: readonly ComponentName[] = [
   'kube-apiserver',
@@ -20,6 +23,7 @@ const unknown = 'unknown'
 export function untestedVersions(
   { nodes, components }: Observed<'nodes' | 'components'>,
   { acceptedVersions }: Pick<Target, 'acceptedVersions'>,
+  tested = testedMinors,
 ): readonly Refusal[] {
   const kubelets = nodes.map(({ name: at, kubeletVersion: version }) => ({ at, node: at, version }))
   const others = components
@@ -27,7 +31,7 @@ export function untestedVersions(
     .map(({ id, node, version }) => ({ at: id, node, version }))
   const byMinor = Map.groupBy([...kubelets, ...others], ({ version }) => minorOf(version) ?? unknown)
   return [...byMinor].flatMap(([minor, found]) => {
-    if (testedMinors.includes(minor) || acceptedVersions.has(minor)) return []
+    if (tested.includes(minor) || acceptedVersions.has(minor)) return []
     // A node represents its components: they are named separately only if its kubelet has another version.
     const named = new Set(found.map(({ at }) => at))
     const names = shortList(found.flatMap(({ at, node }) => (at !== node && named.has(node) ? [] : [at])))

@@ -140,6 +140,7 @@ test('omits certificates of other signers, objects in other sections, and object
       named('kube-public', 'cluster-info'),
       named('kube-system', 'extension-apiserver-authentication'),
       named('kube-system', 'kcert-rotation'),
+      named('kube-system', 'kcert-etcd-rotation'),
       configMap('words', { text: 'hello', empty: '', broken: '-----BEGIN CERTIFICATE-----\nx' }),
       configMap('theirs', { 'ca.crt': certificatePem(foreign!.certificate) }),
       { metadata: { namespace: 'a', name: 'no data' } },

@@ -1,4 +1,9 @@
 import { expect, test } from 'vitest'
+import { retireOldKeys } from '../../src/app/rotate-ca/retire-old-keys.ts'
+import type { Operator } from '../../src/app/rotate-ca/session.ts'
+import { renderPlan } from '../../src/output/rotation/plan.ts'
+import { renderRun } from '../../src/output/rotation/run.ts'
+import { renderProgress } from '../../src/output/rotation/status.ts'
 import { actionsOf, type Step } from '../../src/rotation/action.ts'
 import { changesOf, describeAction } from '../../src/rotation/effects.ts'
 import { brokenEtcdConnection } from '../../src/rotation/etcd/model.ts'
@@ -7,7 +12,8 @@ import { phaseOf } from '../../src/rotation/phase.ts'
 import type { Snapshot } from '../../src/rotation/snapshot.ts'
 import type { Settings } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
-import { SimulatedOperator } from './operator.ts'
+import { SimulatedOldKeys } from '../fakes/simulated-cluster-ports.ts'
+import { SimulatedOperator, wide } from './operator.ts'
 import { Scene } from './scene.ts'
 
 // The rotation of etcd's CA on a simulated cluster. Every member, API server and gateway connects after every event.
@@ -15,9 +21,10 @@ import { Scene } from './scene.ts'
 const shape: ClusterShape = { controlPlanes: 3, workers: 1, namespaces: 3, hasEtcd: true }
 const nodes = ['cp1', 'cp2', 'cp3']
 const phases = [1, 2, 3, 4, 5, 6]
+const accepted = { cas: ['etcd'], acceptedVersions: new Set(['1.36']) } as const
 
 function sceneOf(settings: Partial<Settings> = {}, given: Partial<ClusterShape> = {}): Scene {
-  const scene = new Scene({ ...shape, ...given }, { cas: ['etcd'], ...settings }, etcdPlaybook)
+  const scene = new Scene({ ...shape, ...given }, { ...accepted, ...settings }, etcdPlaybook)
   scene.cluster.etcdLeader = 'cp2'
   return scene
 }
@@ -365,7 +372,7 @@ test('refuses a cluster without stacked etcd', async () => {
 test('shows its own six phases, plans all of them, and reports the end', async () => {
   const scene = sceneOf()
   const operator = new SimulatedOperator(scene)
-  const settings = { cas: ['etcd'] as const }
+  const settings = accepted
   const status = await operator.command((session) => session.status(), { settings })
   expect(status.phases.map(({ number, id }) => `${number} ${id}`)).toEqual([
     '1 create-ca',
@@ -391,6 +398,58 @@ test('shows its own six phases, plans all of them, and reports the end', async (
   const end = await operator.command((session) => session.status(), { settings })
   expect(end.state).toBe('finished')
   expect(scene.clients.failures).toEqual([])
+})
+
+test('prints state, plan and result in words, and no private key', async () => {
+  const scene = sceneOf()
+  const operator = new SimulatedOperator(scene)
+  const settings = accepted
+  const status = await operator.command((session) => session.status(), { settings })
+  expect(renderProgress(status, wide)).toContain('etcd CA')
+  const plan = await operator.command((session) => session.plan(), { settings })
+  const text = renderPlan(plan, wide)
+  for (const words of ['restart etcd on', 'nothing blocks the rotation', 'leader: cp2/etcd', '--soak 2h'])
+    expect(text).toContain(words)
+  // Only the cluster CA affects these.
+  expect(text).not.toMatch(/kubeconfigs|webhook|phase 12/)
+  const { report } = await operator.command((session) => session.run(phases), { settings, yes: true })
+  expect(renderRun(report, wide)).toContain('--destroy-old-key')
+  expect(report.oldKeys?.files.map(({ node, ca }) => [node, ca])).toEqual(nodes.map((node) => [node, 'etcd']))
+  expect(operator.stderr).not.toContain(scene.cluster.oldEtcdCa!.spki)
+})
+
+test('destroys the key of the old etcd CA after the rotation, and never one in use', async () => {
+  const scene = sceneOf()
+  const { cluster, observer, journal } = scene
+  const operator: Operator = {
+    ...{ choose: undefined, type: undefined, showPlan: () => {}, tell: () => {}, note: () => {} },
+    interrupted: new AbortController().signal,
+  }
+  const retire = () => {
+    const pace = { now: cluster.time.now, sleep: cluster.time.sleep }
+    const ports = { observer, oldKeys: new SimulatedOldKeys(cluster), journal, pace }
+    const asked = { table: etcdPlaybook, dryRun: false, yes: true, render: () => '' }
+    return cluster.time.until(retireOldKeys(ports, asked, operator))
+  }
+  await run(scene, 1, 5)
+  await expect(retire()).rejects.toMatchObject({ message: 'the rotation is not finished' })
+  await run(scene, 6, 6)
+  const { report } = await retire()
+  expect([report.outcome, report.files.map(({ state }) => state)]).toEqual([
+    'done',
+    ['removed', 'removed', 'removed'],
+  ])
+  const { spki } = cluster.oldEtcdCa!
+  expect([...cluster.files].filter(([, { text }]) => text === JSON.stringify({ key: spki }))).toEqual([])
+  // The key of the cluster's CA is another one, and stays.
+  expect(cluster.read('cp1', '/etc/kubernetes/pki/ca.key')?.text).toContain(cluster.oldCa.spki)
+})
+
+test('refuses a Kubernetes version on which this rotation has not run on real nodes', async () => {
+  await expect(run(sceneOf({ acceptedVersions: new Set() }), 1, 1)).rejects.toMatchObject({
+    message: expect.stringMatching(/^Kubernetes 1\.36 is untested: /),
+    next: 'kcert rotate-ca plan --accept-untested-version 1.36',
+  })
 })
 
 test('describes a restart by signal like any other', () => {

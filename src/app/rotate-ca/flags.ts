@@ -7,7 +7,7 @@ export const rotationPlaceFlags = {
   inventory: Flag.requiredInventoryFlag,
   journal: Flag.value(
     'FILE',
-    'journal of this rotation (default kcert-rotation.jsonl beside the inventory); use a new file for the next rotation',
+    'journal of this rotation (default kcert-rotation.jsonl beside the inventory; kcert-etcd-rotation.jsonl with --ca etcd); use a new file for the next rotation',
   ),
   ...Flag.clusterFlags,
 }

@@ -14,7 +14,7 @@ import {
 } from '../refusals.ts'
 import { apiServers, certificatesIn, fileAt, fileKey, onNode, type Snapshot } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
-import { shortList, untestedVersions } from '../tested-versions.ts'
+import { etcdTestedMinors, shortList, untestedVersions } from '../tested-versions.ts'
 import { upgradeInProgress } from '../upgrades.ts'
 import { apiTrustFiles, etcdLeafFiles, isOfNewCa, memberTrustFiles, servingFlags } from './members.ts'
 import { quorumGaps } from './quorum.ts'
@@ -35,7 +35,7 @@ export function etcdPreflight(
   return [
     ...unreachable,
     ...unservedLayouts(observed),
-    ...untestedVersions(observed, target),
+    ...untestedVersions(observed, target, etcdTestedMinors),
     ...withoutApiServer(observed),
     ...withoutMembers(observed),
     ...fewMembers(observed, target),

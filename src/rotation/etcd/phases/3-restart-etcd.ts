@@ -13,7 +13,7 @@ import {
   type Observed,
 } from '../../snapshot.ts'
 import { type CaChange, changeOf } from '../../target.ts'
-import { probe, rewrite, wait, write } from '../../tasks.ts'
+import { probe, rewrite, wait } from '../../tasks.ts'
 import { restoreFiles } from '../../undo.ts'
 import { changedFiles, hasRead } from '../../undo-pass.ts'
 import {
@@ -69,6 +69,7 @@ export const restartEtcd = definePhase<Sees>(etcdRow('restart-etcd'), {
   remarks(observed) {
     const leader = observed.etcdMembers.find(({ state }) => state?.isLeader)?.id ?? 'unknown'
     return [
+      'one member at a time: the next one restarts when every member is healthy and all agree on one leader',
       `leader: ${leader}; it restarts last, and another member takes over: a write at that moment may get the error "etcdserver: request timed out"`,
       'while a member restarts (10 to 14 s), its API server waits with requests, and its /readyz fails',
     ]
@@ -109,8 +110,9 @@ function replaced(
 ): readonly Task[] {
   const paths = new Set(memberTrustFiles(member).map(({ path }) => path))
   return [...paths].flatMap((path) => {
-    if (certificatesIn(fileAt(observed, member.node, path)).join() === newCa.digest) return []
-    return [write(observed, member.node, path, { kind: 'certificates', certificates: [newCa.digest] }, 0o644)]
+    const file = fileAt(observed, member.node, path)
+    if (file === undefined || certificatesIn(file).join() === newCa.digest) return []
+    return [rewrite(file, { kind: 'certificates', certificates: [newCa.digest] })]
   })
 }
 

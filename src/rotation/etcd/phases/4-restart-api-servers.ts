@@ -3,6 +3,7 @@ import { definePhase, inParts, type Part } from '../../phase.ts'
 import { apiServers, type Observed } from '../../snapshot.ts'
 import { changeOf } from '../../target.ts'
 import { wait } from '../../tasks.ts'
+import { shortList } from '../../tested-versions.ts'
 import {
   apiTrustFiles,
   type EtcdSections,
@@ -40,13 +41,12 @@ export const restartApiServers = definePhase<EtcdSections>(etcdRow('restart-api-
     ]
   },
 
-  remarks: (observed) =>
-    apiServers(observed)
-      .filter(({ flags }) => flags['shutdown-delay-duration'] === undefined)
-      .map(
-        ({ id }) =>
-          `${id} has no --shutdown-delay-duration: requests that are in flight when it stops may fail (up to 3 on the lab)`,
-      ),
+  remarks(observed) {
+    const open = apiServers(observed).filter(({ flags }) => flags['shutdown-delay-duration'] === undefined)
+    const names = shortList(open.map(({ id }) => id))
+    const what = 'requests that are in flight when an API server stops may fail (up to 3 on the lab)'
+    return open.length === 0 ? [] : [`no --shutdown-delay-duration: ${names}; ${what}`]
+  },
 
   // The rollback of phase 3 restarts them, once their file has the old CA again.
   undo: () => [],
