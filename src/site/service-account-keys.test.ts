@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createHash, createPublicKey } from 'node:crypto'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { serviceAccountKeys } from '../../test/fixtures/service-account-keys.ts'
 import { certificatePem, testCa, testKey } from '../../test/pki/kubeadm-tree.ts'
 import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
@@ -14,17 +15,23 @@ import type { Site } from './site.ts'
 const [rsa, ecdsa] = serviceAccountKeys
 
 describe('the keys of a control plane', () => {
+  const signing = testKey('service account')
+  const signingPem = signing.export({ format: 'pem', type: 'pkcs8' }) as string
+  const signingId = createHash('sha256')
+    .update(createPublicKey(signing).export({ format: 'der', type: 'spki' }))
+    .digest('base64url')
   const files = new Map([
     ['/pki/sa.pub', rsa.publicKey],
     ['/pki/next.pub', ecdsa.publicKey + rsa.publicKey],
     ['/pki/broken.pub', 'no key'],
+    ['/pki/sa.key', rsa.publicKey + signingPem],
   ])
   const siteOf = (words: readonly string[], jwks: unknown = { keys: [{ kid: rsa.keyId }] }) => {
     const processes: Pick<ProcessFacts, 'program' | 'argv'>[] = [
       { program: 'kube-apiserver', argv: ['kube-apiserver', ...words] },
       {
         program: 'kube-controller-manager',
-        argv: ['kube-controller-manager', '--service-account-private-key-file', '/pki/sa.pub'],
+        argv: ['kube-controller-manager', '--service-account-private-key-file', '/pki/sa.key'],
       },
     ]
     const node = {
@@ -50,7 +57,7 @@ describe('the keys of a control plane', () => {
   test('are those of repeated flags and of several keys in a file, in order', async () => {
     const words = [
       ...['--service-account-key-file=/pki/next.pub', '--service-account-key-file', '/pki/sa.pub'],
-      ...['--service-account-signing-key-file=/pki/sa.pub', '--service-account-issuer=https://a'],
+      ...['--service-account-signing-key-file=/pki/sa.key', '--service-account-issuer=https://a'],
       ...['--service-account-issuer=https://b', '--shutdown-delay-duration=15s', '--api-audiences=x,y'],
     ]
     expect(await controlPlaneKeys(siteOf(words), 'cp1')).toEqual({
@@ -63,11 +70,11 @@ describe('the keys of a control plane', () => {
           { path: '/pki/next.pub', keyIds: { value: [ecdsa.keyId, rsa.keyId] } },
           { path: '/pki/sa.pub', keyIds: { value: [rsa.keyId] } },
         ],
-        signingKey: { path: '/pki/sa.pub', keyIds: { value: [rsa.keyId] } },
+        signingKey: { path: '/pki/sa.key', keyIds: { value: [signingId] } },
         served: { value: [rsa.keyId] },
         shutdownDelay: '15s',
       },
-      controllerManager: { node: 'cp1', signingKey: { path: '/pki/sa.pub', keyIds: { value: [rsa.keyId] } } },
+      controllerManager: { node: 'cp1', signingKey: { path: '/pki/sa.key', keyIds: { value: [signingId] } } },
     })
   })
 
@@ -78,6 +85,19 @@ describe('the keys of a control plane', () => {
   ])('in %s are unread', async (path, unread) => {
     const { apiServer } = await controlPlaneKeys(siteOf([`--service-account-key-file=${path}`]), 'cp1')
     expect(apiServer?.keyFiles).toEqual([{ path, keyIds: { unread } }])
+  })
+
+  test('do not include public keys of the file to sign with', async () => {
+    const words = ['--service-account-signing-key-file=/pki/sa.pub']
+    const { apiServer } = await controlPlaneKeys(siteOf(words), 'cp1')
+    const unread = 'it contains no key in PEM that Kubernetes reads'
+    expect(apiServer?.signingKey).toEqual({ path: '/pki/sa.pub', keyIds: { unread } })
+  })
+
+  test('are listed once if /openid/v1/jwks repeats them', async () => {
+    const jwks = { keys: [{ kid: 'a' }, { kid: 'b' }, { kid: 'a' }] }
+    const { apiServer } = await controlPlaneKeys(siteOf([], jwks), 'cp1')
+    expect(apiServer?.served).toEqual({ value: ['a', 'b'] })
   })
 
   test.each([
@@ -109,9 +129,13 @@ describe('the tokens of a node', () => {
 
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'kcert-tokens-'))
+    mkdirSync(join(folder, '/var/lib/kubelet/pods'), { recursive: true })
   })
 
-  afterEach(() => rmSync(folder, { recursive: true }))
+  afterEach(() => {
+    vi.unstubAllEnvs()
+    rmSync(folder, { recursive: true })
+  })
 
   /** Runs the script in the shell of this machine, with the node's folders in one of the test. */
   const node = {
@@ -135,20 +159,22 @@ describe('the tokens of a node', () => {
     writeFileSync(join(folder, path), text)
   }
 
-  /** Writes a token as a kubelet does: a link to a file in a dated folder. */
+  /** Writes a token as a kubelet does: links to a dated folder, and to the first part of a path in it. */
   const mount = (pod: string, volume: string, text: string, name = 'token') => {
     const at = `/var/lib/kubelet/pods/${pod}/volumes/kubernetes.io~projected/${volume}`
+    const [first = ''] = name.split('/')
     write(`${at}/..2026_11_26/${name}`, text)
-    symlinkSync(`..2026_11_26/${name}`, join(folder, at, name))
+    symlinkSync('..2026_11_26', join(folder, at, '..data'))
+    symlinkSync(`..data/${first}`, join(folder, at, first))
   }
 
   test('are found in volumes of pods and in kubeconfigs', async () => {
     mount('1', 'kube-api-access-x', rsa.boundToken)
-    mount('1', 'vault', `${ecdsa.boundToken}\n`, 'vault-token')
+    mount('1', 'vault', `${ecdsa.boundToken}\n`, 'vault.example/token')
     mount('2', 'config', 'ca.crt: x\n', 'ca.crt')
     write('/etc/cni/net.d/calico-kubeconfig', `users:\n- user:\n    token: "${rsa.legacyToken}"\n`)
     write('/srv/backup.conf', `{"token":"${ecdsa.legacyToken}"}\n`)
-    const { mounted, files } = await tokensOn(node, ['/srv/backup.conf', '/srv/absent.conf'])
+    const { mounted, files } = await tokensOn(node, ['/srv/backup.conf'])
     expect(mounted.map(({ keyId, boundTo }) => [keyId, boundTo])).toEqual([
       [rsa.keyId, 'pod web-0'],
       [ecdsa.keyId, 'pod web-0'],
@@ -170,15 +196,70 @@ describe('the tokens of a node', () => {
     }
   })
 
-  test('are none on a node without pods', async () => {
-    expect(await tokensOn(node, [])).toEqual({ mounted: [], files: [] })
+  test('are all found in a file of one line, in any encoding, behind a link', async () => {
+    const users = [rsa.legacyToken, ecdsa.legacyToken].map((token) => ({ user: { token } }))
+    write('/srv/one.json', `{"note":"\xff","users":${JSON.stringify(users)}}`)
+    mkdirSync(join(folder, '/etc/kubernetes'), { recursive: true })
+    symlinkSync(join(folder, '/srv/one.json'), join(folder, '/etc/kubernetes/admin.conf'))
+    const { files } = await tokensOn(node, [])
+    expect(files.map(({ claims }) => claims.keyId)).toEqual([rsa.keyId, ecdsa.keyId])
   })
 
-  test('are unread when the node reports an error', async () => {
-    const failing = {
-      ...node,
-      run: async () => ({ status: 3, stdout: Buffer.alloc(0), stderr: 'pods cannot be read\n' }),
-    }
-    await expect(tokensOn(failing as unknown as NodeAccess, [])).rejects.toThrow('pods cannot be read')
+  test('are none on a node without a kubelet', async () => {
+    rmSync(join(folder, 'var'), { recursive: true })
+    const stopped = { ...node, processes: async () => [] } as unknown as NodeAccess
+    expect(await tokensOn(stopped, [])).toEqual({ mounted: [], files: [] })
+  })
+
+  describe('are unread', () => {
+    const pods = '/var/lib/kubelet/pods'
+
+    test('when the folder of a running kubelet has no pods', async () => {
+      rmSync(join(folder, pods), { recursive: true })
+      await expect(tokensOn(node, [])).rejects.toThrow(`${pods} does not exist`)
+    })
+
+    test('when a kubeconfig of the inventory does not exist', async () => {
+      await expect(tokensOn(node, ['/srv/absent.conf'])).rejects.toThrow('/srv/absent.conf does not exist')
+    })
+
+    test('when a file name has a line break', async () => {
+      write('/etc/kubernetes/a\nb', rsa.legacyToken)
+      await expect(tokensOn(node, [])).rejects.toThrow('has a line break')
+    })
+
+    test('when the node has no find', async () => {
+      write('/etc/kubernetes/a', rsa.legacyToken)
+      vi.stubEnv('PATH', folder)
+      symlinkSync('/bin/sh', join(folder, 'sh'))
+      await expect(tokensOn(node, [])).rejects.toThrow('find is not installed')
+    })
+
+    // Permissions do not apply to root.
+    const asUser = process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--clear-groups'] : []
+    test.each([
+      ['/var/lib/kubelet', '/var/lib/kubelet/pods'],
+      [`${pods}/1`, `${pods}/1/volumes/kubernetes.io~projected`],
+      ['/root', '/root/.kube/config'],
+      ['/etc/kubernetes/private', '/etc/kubernetes/private/file'],
+    ])('when %s cannot be searched', async (closed, below) => {
+      mkdirSync(dirname(join(folder, below)), { recursive: true })
+      chmodSync(folder, 0o755)
+      chmodSync(join(folder, closed), 0)
+      const unprivileged = {
+        ...node,
+        run: (argv: readonly string[]) => node.run([...asUser, ...argv]),
+      } as unknown as NodeAccess
+      await expect(tokensOn(unprivileged, [])).rejects.toThrow('cannot be read')
+      chmodSync(join(folder, closed), 0o755)
+    })
+
+    test('when the node reports an error', async () => {
+      const failing = {
+        ...node,
+        run: async () => ({ status: 3, stdout: Buffer.alloc(0), stderr: 'pods cannot be read\n' }),
+      }
+      await expect(tokensOn(failing as unknown as NodeAccess, [])).rejects.toThrow('pods cannot be read')
+    })
   })
 })

@@ -48,7 +48,7 @@ async function apiServerKeys(site: Site, node: NodeAccess, { argv }: ProcessFact
   const signing = flags['service-account-signing-key-file']
   const [keyFiles, [signingKey], served] = await Promise.all([
     keyFilesOf(node, all('service-account-key-file')),
-    keyFilesOf(node, signing === undefined ? [] : [signing]),
+    keyFilesOf(node, signing === undefined ? [] : [signing], 'signs'),
     reading(async () => servedIn(await site.readAt(node.name, '/openid/v1/jwks'))),
   ])
   return {
@@ -65,7 +65,7 @@ async function apiServerKeys(site: Site, node: NodeAccess, { argv }: ProcessFact
 
 async function controllerManagerKey(node: NodeAccess, { argv }: ProcessFacts): Promise<ControllerManagerKey> {
   const path = flagsOf(argv)['service-account-private-key-file']
-  const [signingKey] = await keyFilesOf(node, path === undefined ? [] : [path])
+  const [signingKey] = await keyFilesOf(node, path === undefined ? [] : [path], 'signs')
   return { node: node.name, ...given({ signingKey }) }
 }
 
@@ -84,10 +84,17 @@ function servedIn({ keys }: Readonly<Record<string, unknown>>): readonly string[
   const valid = ids.filter((id): id is string => typeof id === 'string' && id !== '' && id.length <= 1024)
   if (valid.length === 0 || valid.length < ids.length)
     throw new Error('the answer has a key without kid, or no key')
-  return valid
+  // A key that is in two files is listed twice.
+  return [...new Set(valid)]
 }
 
-async function keyFilesOf(node: NodeAccess, paths: readonly string[]): Promise<KeyFile[]> {
+type KeyUse = 'signs' | 'verifies'
+
+async function keyFilesOf(
+  node: NodeAccess,
+  paths: readonly string[],
+  use: KeyUse = 'verifies',
+): Promise<KeyFile[]> {
   const absolute = paths.filter((path) => path.startsWith('/'))
   const files = absolute.length === 0 ? [] : await node.readFiles(absolute, call)
   return paths.map((path) => {
@@ -95,14 +102,19 @@ async function keyFilesOf(node: NodeAccess, paths: readonly string[]): Promise<K
     if (file === undefined) return { path, keyIds: { unread: 'the path is not absolute' } }
     if (file.found !== 'file')
       return { path, keyIds: { unread: file.found === 'unreadable' ? file.reason : `it is ${file.found}` } }
-    return { path, keyIds: keyIdsIn(file.content) }
+    return { path, keyIds: keyIdsIn(file.content, use) }
   })
 }
 
-/** Returns the IDs of the keys that Kubernetes reads from a file: public keys, private keys and certificates in PEM. */
-export function keyIdsIn(content: Uint8Array): Reading<readonly string[]> {
+/**
+ * Returns the IDs of the keys that Kubernetes reads from a file: to verify, public keys, private keys and certificates in PEM; to
+ * sign, the first private key (client-go util/keyutil/key.go).
+ */
+export function keyIdsIn(content: Uint8Array, use: KeyUse = 'verifies'): Reading<readonly string[]> {
   try {
-    const ids = readPem(content).blocks.flatMap((block) => {
+    const { blocks } = readPem(content)
+    const signing = blocks.filter(({ label }) => isPrivateKeyLabel(label)).slice(0, 1)
+    const ids = (use === 'signs' ? signing : blocks).flatMap((block) => {
       const key = publicKeyIn(block)
       return key?.algorithm === 'RSA' || key?.algorithm === 'ECDSA' ? [keyIdOf(key)] : []
     })
@@ -118,28 +130,59 @@ function publicKeyIn(block: PemBlock): PublicKeyInfo | undefined {
   return isPrivateKeyLabel(block.label) ? readPrivateKey(block).publicKey : undefined
 }
 
-// Prints a line for each token: m (mounted) or f (in a file), header and claims, path. The signature stays on the node. A
-// kubelet writes no newline after a token. A file of a pod may vanish at any time.
+// Prints a line for each token: m (mounted) or f (in a file), header and claims, path. The signature stays on the node. What cannot
+// be read ends the script with an error: a path below a folder that cannot be searched looks absent. A kubelet replaces the folder
+// ..data at any time, so find gets a second try, and writes no newline after a token. In JSON, a token may follow \n.
 const script = `
-root=$1; shift
+root=$1 kubelet=$2; shift 2
+LC_ALL=C; export LC_ALL
+fail() { printf '%s\\n' "$1" >&2; exit 3; }
+for tool in find sed tr; do command -v "$tool" >/dev/null || fail "$tool is not installed"; done
+absent() {
+  [ ! -e "$1" ] || return 1
+  above=$1
+  while above=\${above%/*}; [ -n "$above" ]; do
+    [ -e "$above" ] || continue
+    [ -x "$above" ] || fail "$above cannot be read"
+    break
+  done
+}
 claims() {
-  sed -n -e 's/^\\(eyJ[A-Za-z0-9_-]*\\.eyJ[A-Za-z0-9_-]*\\)\\.[A-Za-z0-9_-]\\{16,\\}.*$/\\1/p' -e t \\
-    -e 's/^.*[^A-Za-z0-9_.-]\\(eyJ[A-Za-z0-9_-]*\\.eyJ[A-Za-z0-9_-]*\\)\\.[A-Za-z0-9_-]\\{16,\\}.*$/\\1/p' "$2" 2>/dev/null |
+  tr -c 'A-Za-z0-9_.-' '\\n' <"$2" |
+    sed -n 's/^[nrt]\\{0,1\\}\\(eyJ[A-Za-z0-9_-]*\\.eyJ[A-Za-z0-9_-]*\\)\\.[A-Za-z0-9_-]\\{16,\\}.*$/\\1/p' |
     while IFS= read -r token || [ -n "$token" ]; do printf '%s %s %s\\n' "$1" "$token" "$2"; done
 }
-if [ -d "$root/pods" ]; then
-  [ -r "$root/pods" ] && [ -x "$root/pods" ] || { echo "$root/pods cannot be read" >&2; exit 3; }
-  for file in "$root"/pods/*/volumes/kubernetes.io~projected/*/*; do
-    [ -f "$file" ] && claims m "$file"
+tokens() {
+  found=$(find -H "$2" '(' -type f -size -2048 ')' -o -type l 2>/dev/null) || [ ! -e "$2" ] ||
+    found=$(find -H "$2" '(' -type f -size -2048 ')' -o -type l) || fail "$2 cannot be read"
+  [ -n "$found" ] || return 0
+  printf '%s\\n' "$found" | while IFS= read -r file; do
+    case $file in "$2"*) ;; *) fail "a file name in $2 has a line break" ;; esac
+    [ -f "$file" ] || continue
+    [ -r "$file" ] || fail "$file cannot be read"
+    claims "$1" "$file"
+  done || exit 3
+}
+if absent "$root/pods"; then
+  [ "$kubelet" = stopped ] || fail "$root/pods does not exist"
+else
+  [ -r "$root/pods" ] || fail "$root/pods cannot be read"
+  for pod in "$root"/pods/*; do
+    volumes=$pod/volumes/kubernetes.io~projected
+    absent "$volumes" && continue
+    [ -r "$volumes" ] || fail "$volumes cannot be read"
+    for volume in "$volumes"/*; do
+      absent "$volume/..data" || tokens m "$volume/..data"
+    done
   done
 fi
-for place in "$@"; do
-  [ -e "$place" ] || continue
-  [ -r "$place" ] || { echo "$place cannot be read" >&2; exit 3; }
-  find -H "$place" -type f -size -2048 | while IFS= read -r file; do
-    [ -r "$file" ] || { echo "$file cannot be read" >&2; exit 3; }
-    claims f "$file"
-  done || exit 3
+while [ "$1" != -- ]; do
+  absent "$1" || tokens f "$1"
+  shift
+done
+shift
+for file in "$@"; do
+  absent "$file" && fail "$file does not exist"
 done
 exit 0
 `
@@ -152,7 +195,8 @@ export async function tokensOn(node: NodeAccess, kubeconfigs: readonly string[])
   const [kubelet] = await node.processes(['kubelet'], call)
   const root = flagsOf(kubelet?.argv ?? [])['root-dir']?.replace(/\/+$/, '') ?? '/var/lib/kubelet'
   const others = kubeconfigs.filter((path) => !tokenPlaces.some((folder) => path.startsWith(`${folder}/`)))
-  const argv = ['sh', '-c', script, 'sh', root, ...tokenPlaces, ...others]
+  const state = kubelet === undefined ? 'stopped' : 'running'
+  const argv = ['sh', '-c', script, 'sh', root, state, ...tokenPlaces, ...others, '--', ...kubeconfigs]
   const { status, stdout, stderr } = await node.run(argv, call)
   if (status !== 0) throw new Error(stderr.trim().slice(0, 200) || `status ${status}`)
   const mounted: ServiceAccountToken[] = []
