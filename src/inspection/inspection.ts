@@ -288,14 +288,18 @@ export class Inspection {
   /** Reads a value of a Secret or ConfigMap, which may be anything. */
   private async readValue(location: Location, bytes: Uint8Array, depth: number): Promise<Group | undefined> {
     const shape = shapeOf(bytes)
-    if (shape === 'pem') return this.readPem(location, bytes)
     if (shape === 'der')
       return readDerMaterial(this.collection, location, bytes, { ...this.unlocking, isGuess: true })
     if (shape === 'document' && isPlainlyKubeconfig(bytes)) {
+      const { tokens } = this.collection
+      const before = tokens.length
       await this.readDocuments(location, bytes, depth)
+      // Of a malformed one, no field is read.
+      if (tokens.length === before) this.readTokens(location, bytes)
       return undefined
     }
     this.readTokens(location, bytes)
+    if (shape === 'pem') return this.readPem(location, bytes)
     if (shape === 'document' && holdsCertificateText(bytes)) await this.readSettings(location, bytes)
     return undefined
   }

@@ -2,14 +2,14 @@ import { resources } from '../cluster/kinds.ts'
 import { listEach } from '../cluster/readable.ts'
 import { KcertError, wordsOf } from '../errors/kcert-error.ts'
 import { Inspection } from '../inspection/inspection.ts'
-import { passedOverTypes } from '../inspection/read-manifest.ts'
 import { defaultThresholds } from '../inspection/thresholds.ts'
 import type { FoundToken, ServiceAccountKeys } from '../rotation/service-account-key/observed.ts'
 import type { Site } from '../site/site.ts'
 import { ownerOf } from './stored.ts'
 
 const kinds = [
-  ['Secret', resources.secrets, [...passedOverTypes].map((type) => `type!=${type}`).join(',')],
+  // Bootstrap tokens are no JWTs, and releases of Helm are copies. A password for a registry may be a token.
+  ['Secret', resources.secrets, 'type!=bootstrap.kubernetes.io/token,type!=helm.sh/release.v1'],
   ['ConfigMap', resources.configMaps, 'metadata.name!=kube-root-ca.crt'],
 ] as const
 
@@ -27,7 +27,8 @@ export async function storedTokens({ objects, clock }: Site): Promise<ServiceAcc
       const { metadata } = object
       const name = `${metadata.namespace}/${metadata.name}`
       const inspection = new Inspection(options)
-      await inspection.addObject(name, object, kind)
+      const { type: _, ...untyped } = object
+      await inspection.addObject(name, untyped, kind)
       const owner = ownerOf(metadata)
       const tokens = inspection.tokens.map(({ entry, claims }) => ({
         ...{ kind, place: `${name} ${entry}`, claims },

@@ -64,6 +64,13 @@ describe('tokens that Kubernetes signed', () => {
   })
 })
 
+test.each([
+  ['at the end of a sentence', (token: string) => `The token is ${token}.`],
+  ['after an escaped line break', (token: string) => JSON.stringify({ config: `token:\n${token}\n` })],
+])('a token %s is found', (_where, textOf) => {
+  expect(serviceAccountTokensIn(textOf(rsa.boundToken)).map(({ keyId }) => keyId)).toEqual([rsa.keyId])
+})
+
 describe('a text that is no service account token', () => {
   const signed = (header: unknown, claims: unknown) =>
     [header, claims, 'signature']

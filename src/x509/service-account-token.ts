@@ -51,7 +51,15 @@ export function readServiceAccountToken(text: string): ServiceAccountToken | und
 /** Returns every service account token in a text: a configuration file, an HTTP header, or the token itself. */
 export function serviceAccountTokensIn(text: string): ServiceAccountToken[] {
   // One match for each run of characters, so that no text takes longer than its length.
-  return [...text.matchAll(/[\w.-]{40,}/g)].flatMap(([run]) => readServiceAccountToken(run) ?? [])
+  return [...text.matchAll(/[\w.-]{40,}/g)].flatMap(([run]) => {
+    const parts = run.split('.')
+    // A token may follow the "n" of an escaped line break, and end with the full stop of a sentence.
+    return parts.flatMap((part, at) => {
+      const [claims = '', signature = ''] = parts.slice(at + 1, at + 3)
+      if (!claims.startsWith('eyJ')) return []
+      return readServiceAccountToken(`${part.replace(/^[nrt]?eyJ/, 'eyJ')}.${claims}.${signature}`) ?? []
+    })
+  })
 }
 
 type Json = Readonly<Record<string, unknown>>
