@@ -9,11 +9,13 @@ import { readInventory } from '../../src/rotation/inventory.ts'
 import { serviceAccountKeyPlan } from '../../src/rotation/service-account-key/plan.ts'
 import type { Site } from '../../src/site/site.ts'
 import { serviceAccountKeys } from '../fixtures/service-account-keys.ts'
+import { testKey } from '../pki/kubeadm-tree.ts'
 import { now } from './memory-node.ts'
 
 // The service account keys and tokens of a cluster, read from nodes and objects in the format of an API server.
 
 const [rsa, ecdsa] = serviceAccountKeys
+const signingKey = testKey('service account').export({ format: 'pem', type: 'pkcs8' })
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
 const argv = [
@@ -30,7 +32,10 @@ function controlPlane(name: string): NodeAccess {
     processes: async (programs: readonly string[]) =>
       programs.includes('kube-apiserver') ? [{ program: 'kube-apiserver', argv }] : [],
     readFiles: async (paths: readonly string[]) =>
-      paths.map((path) => ({ found: 'file', path, content: Buffer.from(rsa.publicKey) })),
+      paths.map((path) => ({
+        ...{ found: 'file', path },
+        content: Buffer.from(path === '/sa.key' ? signingKey : rsa.publicKey),
+      })),
     run: async () => ({ status: 0, stdout: Buffer.from(`m ${header}.${claims} /token\n`), stderr: '' }),
   } as unknown as NodeAccess
 }
@@ -105,7 +110,7 @@ test('reads every node of inventory and cluster, and every API server', async ()
   ])
   expect({ otherKubeconfigs, hasUploadedCerts }).toEqual({
     otherKubeconfigs: ["alice's laptop"],
-    hasUploadedCerts: false,
+    hasUploadedCerts: { value: false },
   })
 })
 
@@ -139,6 +144,26 @@ test('lists tokens of Secrets and ConfigMaps with their owners, once each', asyn
   ])
 })
 
+test.each([
+  [
+    'a password for a registry',
+    'kubernetes.io/dockerconfigjson',
+    JSON.stringify({ auths: { 'registry.shop.example': { password: rsa.legacyToken } } }),
+  ],
+  ['a password', 'kubernetes.io/basic-auth', rsa.legacyToken],
+  ['beside certificates', 'Opaque', `# Bearer ${rsa.legacyToken}\n${rsa.publicKey}`],
+  [
+    'in a malformed kubeconfig',
+    'Opaque',
+    `apiVersion: v1\nkind: Config\nclusters: [\nusers:\n- user:\n    token: ${rsa.legacyToken}\n`,
+  ],
+])('finds a token that is %s', async (_what, type, text) => {
+  const { objects } = await observed({
+    secrets: [{ metadata: { namespace: 'a', name: 'x' }, type, data: { value: base64(text) } }],
+  })
+  expect(objects[0]?.tokens).toMatchObject({ value: [{ claims: { keyId: rsa.keyId } }] })
+})
+
 describe('what cannot be read blocks the plan', () => {
   const blockersOf = async (...asked: Parameters<typeof observed>) =>
     serviceAccountKeyPlan(await observed(...asked), 'routine').blockers.map(({ what }) => what)
@@ -154,10 +179,17 @@ describe('what cannot be read blocks the plan', () => {
   test.each([403, 500] as const)('of Secrets: %s', async (secrets) => {
     expect(await blockersOf({ secrets })).toEqual(['Secrets: not read'])
   })
-})
 
-test('a Secret kubeadm-certs that may not be read may exist', async () => {
-  expect((await observed({ uploaded: 403 })).hasUploadedCerts).toBe(true)
+  test('of the Secret kubeadm-certs', async () => {
+    const blockers = await blockersOf({ uploaded: 403 })
+    expect(blockers).toContain('the Secret kube-system/kubeadm-certs: not read')
+  })
+
+  test('of a control plane that is not in the inventory, even if its label cannot be listed', async () => {
+    const labels = { 'node-role.kubernetes.io/control-plane': '' }
+    const nodes = [{ metadata: { name: 'cp2', labels } }]
+    expect(await blockersOf({ nodes }, 'cp2')).toContain('the keys on cp2: not read')
+  })
 })
 
 test('contains no part of a token', async () => {

@@ -1,5 +1,4 @@
 import type { Context } from '../../cli/context.ts'
-import { KcertError } from '../../errors/kcert-error.ts'
 import type { ServiceAccountKeys } from '../../rotation/service-account-key/observed.ts'
 import type { RotationReason } from '../../rotation/service-account-key/plan.ts'
 import type { ServiceAccountKeyPlan } from '../../rotation/service-account-key/report.ts'
@@ -36,7 +35,7 @@ export async function observeServiceAccountKeys(site: Site): Promise<ServiceAcco
     { default: pMap },
     { resources },
     { getOne, listAll },
-    { ControlPlanes },
+    { ControlPlanes, controlPlaneLabel },
     { internalAddress },
     { controlPlaneKeys, reading, tokensOn },
     { nodeNamed },
@@ -57,6 +56,8 @@ export async function observeServiceAccountKeys(site: Site): Promise<ServiceAcco
   for (const node of nodes) site.node(node.metadata.name, internalAddress(node))
   const listed = [...inventory.nodes.map(({ name }) => name), ...nodes.map(({ metadata }) => metadata.name)]
   const names = [...new Set(listed)].sort()
+  const labeled = nodes.filter(({ metadata: { labels = {} } }) => Object.hasOwn(labels, controlPlaneLabel))
+  const planes = [...(await new ControlPlanes(site).names()), ...labeled.map(({ metadata }) => metadata.name)]
   const kubeconfigs = inventory.kubeconfigs ?? []
   const onNode = (name: string) =>
     kubeconfigs.flatMap((one) => ('node' in one && one.node === name ? [one.path] : []))
@@ -65,7 +66,7 @@ export async function observeServiceAccountKeys(site: Site): Promise<ServiceAcco
   const uploaded = { ...resources.secrets, namespace: 'kube-system', name: 'kubeadm-certs' }
   return {
     atMs: site.clock().getTime(),
-    controlPlanes: await each(await new ControlPlanes(site).names(), async (node) => ({
+    controlPlanes: await each([...new Set(planes)].sort(), async (node) => ({
       node,
       keys: await reading(() => controlPlaneKeys(site, node)),
     })),
@@ -75,12 +76,6 @@ export async function observeServiceAccountKeys(site: Site): Promise<ServiceAcco
     })),
     objects: await storedTokens(site),
     otherKubeconfigs: kubeconfigs.flatMap((one) => ('name' in one ? [one.name] : [])),
-    hasUploadedCerts: (await getOne(objects, uploaded).catch(ofRefusal)) !== undefined,
+    hasUploadedCerts: await reading(async () => (await getOne(objects, uploaded)) !== undefined),
   }
-}
-
-/** Without permission to read it, the Secret may exist. */
-function ofRefusal(error: unknown): object {
-  if (error instanceof KcertError && error.code === 'KCERT_API_FORBIDDEN') return {}
-  throw error
 }

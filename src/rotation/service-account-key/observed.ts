@@ -73,5 +73,5 @@ export interface ServiceAccountKeys {
   /** Kubeconfigs of the inventory that are on no node. */
   readonly otherKubeconfigs: readonly string[]
   /** True if the Secret kubeadm-certs exists: `kubeadm join --control-plane` copies sa.key from it. */
-  readonly hasUploadedCerts: boolean
+  readonly hasUploadedCerts: Reading<boolean>
 }

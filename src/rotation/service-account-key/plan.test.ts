@@ -44,7 +44,7 @@ function cluster(
       { kind: 'ConfigMap', tokens: { value: [] } },
     ],
     otherKubeconfigs: [],
-    hasUploadedCerts: false,
+    hasUploadedCerts: { value: false },
     ...changes,
   }
 }
@@ -140,6 +140,11 @@ describe('blocks', () => {
       'a control plane that was not read',
       cluster([plane('cp1')], { controlPlanes: [{ node: 'cp9', keys: { unread: 'no route' } }] }),
       'the keys on cp9: not read',
+    ],
+    [
+      'a control plane without an API server, whose files were not read',
+      cluster([plane('cp1'), { node: 'cp2' }]),
+      'the keys on cp2: not read',
     ],
     ['a cluster without API servers', cluster([]), 'no API server was found on the nodes of the inventory'],
   ])('%s', (_what, observed, blocker) => {

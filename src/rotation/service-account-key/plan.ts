@@ -83,7 +83,8 @@ export function serviceAccountKeyPlan(
   }
 }
 
-function foundIn({ atMs, controlPlanes, nodes, objects }: ServiceAccountKeys): Found {
+function foundIn(observed: ServiceAccountKeys): Found {
+  const { atMs, controlPlanes, nodes, objects, hasUploadedCerts } = observed
   const keys = controlPlanes.flatMap(({ keys: one }) => ('value' in one ? one.value : []))
   const read = nodes.flatMap(({ node, tokens }) => ('value' in tokens ? { node, tokens: tokens.value } : []))
   const inObjects = objects.flatMap(({ tokens }) => ('value' in tokens ? tokens.value : []))
@@ -96,12 +97,16 @@ function foundIn({ atMs, controlPlanes, nodes, objects }: ServiceAccountKeys): F
     ),
     unread: [
       ...controlPlanes.flatMap(({ node, keys: one }) => unreadOf(`the keys on ${node}`, one)),
-      ...keys.flatMap(({ apiServer, controllerManager }) => [
+      ...keys.flatMap(({ node, apiServer, controllerManager }) => [
+        ...(apiServer === undefined
+          ? [{ what: `the keys on ${node}`, why: 'no kube-apiserver runs there' }]
+          : []),
         ...(apiServer ? unreadOf(`/openid/v1/jwks of ${apiServer.node}`, apiServer.served) : []),
         ...[apiServer, controllerManager].flatMap((one) => (one ? unreadFiles(one) : [])),
       ]),
       ...nodes.flatMap(({ node, tokens }) => unreadOf(`the tokens on ${node}`, tokens)),
       ...objects.flatMap(({ kind, tokens }) => unreadOf(`${kind}s`, tokens)),
+      ...unreadOf('the Secret kube-system/kubeadm-certs', hasUploadedCerts),
     ],
   }
 }
@@ -348,7 +353,7 @@ function* notesOn(
     yield `logged out for a time: pods with mounted tokens (${pods}), from the restart of the first API server until their kubelet has restarted and the client reads the file again, at most 58 s later when this was measured; clients that read their token only once, until they restart`
     yield `logged out for good: the holders of tokens in Secrets, ConfigMaps and files (${held.length})`
   }
-  if (hasUploadedCerts)
+  if ('value' in hasUploadedCerts && hasUploadedCerts.value)
     yield 'the Secret kube-system/kubeadm-certs has sa.key, for kubeadm join --control-plane: it is deleted'
   if (otherKubeconfigs.length > 0)
     yield `not read, because they are on no node: ${otherKubeconfigs.join(', ')}. Check them with kcert inspect`
@@ -357,7 +362,8 @@ function* notesOn(
 }
 
 function isNoDelay(duration: string | undefined): boolean {
-  return duration === undefined || /^0+(?:\.0+)?(?:[a-zµ]+)?$/.test(duration)
+  // "0", "0s" and "0h0m" are the same.
+  return duration === undefined || !/[1-9]/.test(duration)
 }
 
 function apiServerView(one: ApiServerKeys): ServiceAccountKeyPlan['apiServers'][number] {
