@@ -12,6 +12,7 @@ test.each<[server: string, env: Record<string, string>, found: string | undefine
   ['https://localhost:6443', { HTTPS_PROXY: proxy }, undefined],
   ['https://127.0.0.1:6443', { HTTPS_PROXY: proxy }, undefined],
   ['https://[::1]:6443', { HTTPS_PROXY: proxy }, undefined],
+  ['https://127.example.com:6443', { HTTPS_PROXY: proxy }, proxy],
   ['https://api.example.com', { HTTPS_PROXY: proxy, NO_PROXY: '*' }, undefined],
   ['https://api.example.com', { HTTPS_PROXY: proxy, NO_PROXY: 'example.com' }, undefined],
   ['https://api.example.com', { HTTPS_PROXY: proxy, no_proxy: '.example.com' }, undefined],

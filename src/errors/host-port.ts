@@ -8,7 +8,9 @@ export function withoutBrackets(hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '')
 }
 
-/** True if the name or address of a host refers to this machine. Other names that begin with 127. also count. */
+const loopbackIpv4 = /^127(?:\.(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])){3}$/
+
+/** True if the name or address of a host refers to this machine. */
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.')
+  return host === 'localhost' || host === '::1' || loopbackIpv4.test(host)
 }

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { isIP } from 'node:net'
+import { isLoopback } from '../../errors/host-port.ts'
 import { KcertError, messageOf } from '../../errors/kcert-error.ts'
 import { writePublicFile } from '../../system/output-file.ts'
 import { parseEndpoint } from '../../tls/endpoint.ts'
@@ -66,8 +66,4 @@ export async function metricsServer(address: string, text: () => string): Promis
         server.closeAllConnections()
       }),
   }
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
