@@ -59,6 +59,8 @@ export interface Playbook extends PhaseTable {
   check(observed: Snapshot, target: Target, steps: readonly Step[]): Refusal | undefined
   /** Returns why a phase is refused for this cluster in its current state. */
   preflight(observed: Snapshot, target: Target, phase: Phase): readonly Refusal[]
+  /** Returns why no phase can be reported as complete: nodes that kcert cannot see. */
+  unseenNodes(observed: Snapshot): readonly Refusal[]
   positionOf(observed: Snapshot, target: Target): RotationStatus['position']
   /** Returns descriptions of changes that another program reverted, by phase. */
   revertedPhases(observed: Snapshot, target: Target): ReadonlyMap<number, readonly string[]>

@@ -15,7 +15,7 @@ import { clusterInfo } from './phases/10-cluster-info.ts'
 import { verify } from './phases/11-verify.ts'
 import { dropOld } from './phases/12-drop-old.ts'
 import { positionOf } from './position.ts'
-import { preflight } from './refusals.ts'
+import { preflight, unseenNodes } from './refusals.ts'
 import { sectionNames } from './snapshot.ts'
 import { targetOf, targetSections } from './target-reading.ts'
 import { revertedPhases } from './upgrades.ts'
@@ -43,6 +43,7 @@ export const playbook: Playbook = {
   targetOf,
   check: brokenConnection,
   preflight,
+  unseenNodes,
   positionOf,
   revertedPhases,
   impactOf,

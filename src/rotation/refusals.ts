@@ -272,15 +272,19 @@ export function unseenNodes(observed: Observed<'nodes' | 'kubelets'>): readonly 
   ]
 }
 
-export function unreachableNodes({ nodes }: Observed<'nodes'>): readonly Refusal[] {
+/** `why`: what a node that does not answer means for the rotation. */
+export function unreachableNodes({ nodes }: Observed<'nodes'>, why = missedRotation): readonly Refusal[] {
   const gone = nodes.filter(({ unreachable }) => unreachable !== undefined)
   const named = gone.slice(0, 5).map(({ name, unreachable }) => `${name} (${unreachable})`)
   return when(gone.length > 0, {
     what: `${gone.length} node${gone.length === 1 ? '' : 's'} cannot be reached: ${named.join(', ')}`,
-    why: 'a node that misses the rotation cannot reach the cluster after phase 12; repair the node or delete its Node object',
+    why,
     next: 'kubectl get nodes',
   })
 }
+
+const missedRotation =
+  'a node that misses the rotation cannot reach the cluster after phase 12; repair the node or delete its Node object'
 
 export function when(is: boolean, refusal: Refusal): readonly Refusal[] {
   return is ? [refusal] : []

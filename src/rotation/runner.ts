@@ -28,7 +28,6 @@ import { type PendingItem, type Phase, type Playbook, phaseOf, type Refusal } fr
 import { type PhaseTable, phaseCommand } from './phase-table.ts'
 import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
 import { earliestPhase } from './position.ts'
-import { unseenNodes } from './refusals.ts'
 import { SharedObservations } from './shared-observations.ts'
 import { fileAt, type SectionName, type Snapshot } from './snapshot.ts'
 import { changeOf, isPlanned, type Target } from './target.ts'
@@ -234,7 +233,7 @@ export class Rotation {
 
   private async completed(phase: Phase, observed: Snapshot, target: Target): Promise<'completed'> {
     const { number } = phase
-    refuse(unseenNodes(observed))
+    refuse(this.playbook.unseenNodes(observed))
     const remarks = phase.remarks(observed, target)
     this.around.emit({ kind: 'phase-completed', phase: number, remarks })
     await this.remember(target)

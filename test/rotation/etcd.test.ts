@@ -445,6 +445,21 @@ test('destroys the key of the old etcd CA after the rotation, and never one in u
   expect(cluster.read('cp1', '/etc/kubernetes/pki/ca.key')?.text).toContain(cluster.oldCa.spki)
 })
 
+test('does not need the workers, and refuses when a control-plane node cannot be reached', async () => {
+  const scene = sceneOf()
+  scene.cluster.nodes.get('w1')!.isUnreachable = true
+  await run(scene, 1, 2)
+  scene.cluster.nodes.get('cp3')!.isUnreachable = true
+  await expect(run(scene, 3, 3)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: expect.stringMatching(/^1 node cannot be reached: cp3 \(connection timed out\)/),
+    why: expect.stringContaining('its member of etcd'),
+  })
+  scene.cluster.nodes.get('cp3')!.isUnreachable = false
+  await run(scene, 3, 6)
+  expect(new Set(Object.values(trusts(scene)))).toEqual(new Set(['CN=etcd-ca-2']))
+})
+
 test('refuses a Kubernetes version on which this rotation has not run on real nodes', async () => {
   await expect(run(sceneOf({ acceptedVersions: new Set() }), 1, 1)).rejects.toMatchObject({
     message: expect.stringMatching(/^Kubernetes 1\.36 is untested: /),

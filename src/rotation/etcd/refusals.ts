@@ -12,7 +12,15 @@ import {
   when,
   withoutApiServer,
 } from '../refusals.ts'
-import { apiServers, certificatesIn, fileAt, fileKey, onNode, type Snapshot } from '../snapshot.ts'
+import {
+  apiServers,
+  certificatesIn,
+  fileAt,
+  fileKey,
+  type Observed,
+  onNode,
+  type Snapshot,
+} from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { etcdTestedMinors, shortList, untestedVersions } from '../tested-versions.ts'
 import { upgradeInProgress } from '../upgrades.ts'
@@ -29,7 +37,7 @@ export function etcdPreflight(
   target: Target,
   { number }: Pick<Phase, 'number'>,
 ): readonly Refusal[] {
-  const unreachable = unreachableNodes(observed)
+  const unreachable = unseenControlPlanes(observed)
   if (target.isDropping) return unreachable
   const isFirst = number === 1
   return [
@@ -53,6 +61,14 @@ export function etcdPreflight(
     // From phase 3 on, the plan waits for it: the previous run may have stopped while a member restarted.
     ...(number <= 2 ? disagreeing(observed) : learners(observed)),
   ]
+}
+
+/** Returns why no phase can start or be complete. Workers do not use the CA of etcd. */
+export function unseenControlPlanes({ nodes, ...observed }: Observed<'nodes'>): readonly Refusal[] {
+  const controlPlanes = nodes.filter(({ isControlPlane }) => isControlPlane)
+  const why =
+    'its member of etcd and its API server may still trust only the old CA; repair the node, or remove its member from etcd and delete its Node object'
+  return unreachableNodes({ ...observed, nodes: controlPlanes }, why)
 }
 
 function withoutMembers({ etcdMembers }: Snapshot): readonly Refusal[] {

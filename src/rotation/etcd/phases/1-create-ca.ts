@@ -56,7 +56,12 @@ export const createCa = definePhase<Sees>(etcdRow('create-ca'), {
     yield* inLanes(target.atOnce, [first, ...others], ({ name }) => copy(observed, name))
   },
 
-  remarks: (_, { soakMs }) => [
+  remarks: ({ kubeadm }, { soakMs }) => [
+    ...(kubeadm?.certsSecret === undefined
+      ? []
+      : [
+          'kcert deletes Secret kubeadm-certs; to join a control-plane node after phase 6, run kubeadm init phase upload-certs --upload-certs',
+        ]),
     `kcert watches the connections to etcd for ${soakMs / 1000} s; --soak 2h also notices clients that connect rarely`,
     'until phase 6 is complete, do not join a control-plane node and do not run kubeadm certs renew: both would use a CA without the bridge certificate',
   ],
