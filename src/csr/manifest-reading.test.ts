@@ -149,7 +149,11 @@ test('ignores other objects, alone and in lists', async () => {
 
 test.each([
   ['a: [', 'the manifest cannot be read at line 1', /./],
-  ['a: *b', 'the manifest cannot be read', /^alias \*b has no anchor before it$/],
+  [
+    'a: *b',
+    'the manifest cannot be read',
+    /^a value that starts with "\*" is an alias, and no anchor is before it: quote the value$/,
+  ],
 ])('rejects invalid YAML with the line, if it is known: %s', async (text, message, why) => {
   await expect(readSigningRequests(text)).rejects.toMatchObject({
     code: 'KCERT_MANIFEST_MALFORMED',

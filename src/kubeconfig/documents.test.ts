@@ -266,6 +266,25 @@ describe('readDocuments', () => {
     expect(defects[0]!.reason).toMatch(reason)
   })
 
+  // A password without quotes may start with a character that YAML reserves.
+  test.each([
+    ['token: *canary-secret', /starts with "\*" is an alias/],
+    ['a: {<<: *canary-secret}', /starts with "\*" is an alias/],
+    ['token: &canary-secret [*canary-secret]', /inside its own anchor/],
+    ['token: |canary-secret', /^Block scalar header includes extra characters$/],
+    ['token: !canary-secret!x 2', /starts with "!" is a tag/],
+    ['token: !<canary-secret 2', /./],
+    ['token: !!canary-secret! 2', /./],
+    ['token: "\\Ucanary-secret"', /^Invalid escape sequence \\U$/],
+    ['token: "canary-secret', /./],
+    ['token: @canary-secret', /start with reserved character @/],
+    ['%canary-secret\ntoken: [', /./],
+  ])('quotes no value of a malformed document: %s', async (text, reason) => {
+    const { defects } = await readDocuments(`apiVersion: v1\n${text}\n`)
+    expect(defects[0]?.reason).toMatch(reason)
+    expect(JSON.stringify(defects)).not.toMatch(/canary|secret/)
+  })
+
   test('never throws', async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 300 }), async (text) => {

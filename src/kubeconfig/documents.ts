@@ -85,7 +85,7 @@ export async function readAnyYaml(text: string): Promise<Documents> {
     const error = document.errors[0]
     if (error !== undefined) {
       defects.push({
-        reason: error.message.replace(/\n.*/s, '').slice(0, 200),
+        reason: withoutContent(error),
         line: lines.linePos(error.pos[0]).line,
       })
       continue
@@ -96,6 +96,13 @@ export async function readAnyYaml(text: string): Promise<Documents> {
     else if (outcome !== undefined) documents.push(outcome)
   }
   return { documents, defects }
+}
+
+/** Returns the message without the text that the library quotes. An unquoted password may start with "!" or "|". */
+function withoutContent({ code, message }: Yaml.YAMLParseError): string {
+  if (code === 'TAG_RESOLVE_FAILED')
+    return 'a value that starts with "!" is a tag, and the tag is unknown: quote the value'
+  return message.replace(/\n.*|(?<=\w): .*|(?<=escape sequence \\.).*/s, '').slice(0, 200)
 }
 
 /** Yields the parser's tokens until one nests too deep. The composer would read the rest by recursion. */
@@ -154,9 +161,13 @@ function converted(yaml: typeof Yaml, document: Yaml.Document.Parsed): Node | st
   }
 
   const alias = ({ source }: Yaml.Alias): Converted => {
-    if (open.has(source)) throw new Refusal(`alias *${source} is inside its own anchor`)
+    if (open.has(source)) throw new Refusal('an alias is inside its own anchor')
     const target = anchors.get(source)
-    if (target === undefined) throw new Refusal(`alias *${source} has no anchor before it`)
+    // It may be an unquoted password, so it is not part of the message.
+    if (target === undefined)
+      throw new Refusal(
+        'a value that starts with "*" is an alias, and no anchor is before it: quote the value',
+      )
     return target
   }
 
