@@ -3,7 +3,7 @@ import { rfc3339 } from '../pki/rfc3339.ts'
 import { kindOf } from './event.ts'
 import type { KnownCredential, KnownCredentials } from './known.ts'
 import type { AuditCredential, AuditReport } from './report.ts'
-import { mostCredentials, type Usage, type UsageTable } from './usage.ts'
+import { mostCredentials, otherUsers, type Usage, type UsageTable } from './usage.ts'
 
 // Joins the use of credentials with what is known about them.
 
@@ -27,9 +27,11 @@ export interface LogReading {
   /** Why some of it was not read; fragments. */
   readonly problems: readonly string[]
   readonly notes: readonly string[]
+  /** The time of the newest event, if the last line is not complete. */
+  readonly cutAfterMs?: number
 }
 
-/** Events may be minutes apart in a cluster where little happens. */
+/** Events may be minutes apart in a cluster where little happens. A longer time without events is missing from the logs. */
 const coverageMs = 600_000
 
 /** Returns the report. A log that does not answer the question makes it incomplete: it never means "not used". */
@@ -53,7 +55,7 @@ export function auditReport(
     if (!isAsked || listsAll || status === 'old' || status === 'unknown')
       credentials.push(credentialOf(id, usage, found, { status, why }))
   }
-  const incomplete = [...unreadOf(logs), ...gapsOf(table, question)]
+  const incomplete = [...unreadOf(logs, now.getTime()), ...gapsOf(table, question)]
   const isUnknown = count.unknown > 0 || incomplete.length > 0
   return {
     apiVersion: 'kcert/v1',
@@ -63,7 +65,7 @@ export function auditReport(
     ...(isAsked && { conclusion: count.old > 0 ? 'used' : isUnknown ? 'unknown' : 'not-used' }),
     credentials: credentials.sort(byStatusAndTime),
     incomplete,
-    notes: notesOf(table, logs),
+    notes: notesOf(table, logs, now.getTime()),
     withoutCredentialId: [...table.withoutId]
       .map(([username, requests]) => ({ username, requests }))
       .sort((one, other) => other.requests - one.requests),
@@ -81,7 +83,7 @@ type Decision = Pick<AuditCredential, 'status' | 'why'>
 
 function statusOf(
   id: string,
-  { issuedMs }: Usage,
+  { issuedMs, lists: { users } }: Usage,
   known: KnownCredential | undefined,
   { asksForCas, asksForKeys, newKeySinceMs }: AuditQuestion,
 ): Decision {
@@ -90,6 +92,8 @@ function statusOf(
     kind === 'certificate' ? asksForCas : kind === 'other' ? asksForCas || asksForKeys : asksForKeys
   if (!isAsked) return {}
   if (known?.isOld !== undefined) return { status: known.isOld ? 'old' : 'current' }
+  // A JWT of another issuer has an ID of the same form. Only service account tokens authenticate service accounts.
+  if (kind === 'token' && users.length > 0 && !users.some(isServiceAccount)) return {}
   if (kind === 'other') return { status: 'unknown', why: 'an unknown kind of credential' }
   if (kind === 'certificate')
     return {
@@ -156,35 +160,66 @@ function byStatusAndTime(one: AuditCredential, other: AuditCredential): number {
   return byStatus || (one.lastUsed < other.lastUsed ? 1 : one.lastUsed > other.lastUsed ? -1 : 0)
 }
 
-function unreadOf(logs: readonly LogReading[]): string[] {
-  return logs.flatMap(({ source, problems }) => problems.map((problem) => `${source}: ${problem}`))
+function unreadOf(logs: readonly LogReading[], nowMs: number): string[] {
+  return logs.flatMap(({ source, problems, cutAfterMs = nowMs }) => {
+    const isCut = cutAfterMs <= nowMs - coverageMs
+    const all = isCut ? [...problems, 'the last line is not complete: the log was cut there'] : problems
+    return all.map((problem) => `${source}: ${problem}`)
+  })
 }
 
 function gapsOf(table: UsageTable, question: AuditQuestion): string[] {
-  const { sinceMs, asksForCas, asksForKeys } = question
+  const { sinceMs, asksForCas, asksForKeys, now } = question
   const gaps: string[] = []
   const since = sinceMs === undefined ? '' : ` since ${timeText(sinceMs)}`
   if (table.counted === 0) gaps.push(`the logs contain no event${since}`)
-  else if (sinceMs !== undefined && table.firstMs > sinceMs + coverageMs)
-    gaps.push(
-      `the logs begin at ${timeText(table.firstMs)}, after ${timeText(sinceMs)}: give the older ones, too`,
-    )
+  else if (sinceMs !== undefined) {
+    const holes = table.gaps(sinceMs, now.getTime(), coverageMs)
+    const times = holes.map(({ fromMs, toMs }) => `from ${timeText(fromMs)} to ${timeText(toMs)}`)
+    if (holes.length > 0)
+      gaps.push(
+        `the logs contain no event ${someOf(times)}: give the logs of this time, or use a later --since`,
+      )
+  }
   if (table.leftOut > 0)
     gaps.push(
       `${mostCredentials.toLocaleString('en')} different credentials are in the report, the most that kcert keeps: ${table.leftOut.toLocaleString('en')} events with others are left out; use a later --since, or fewer logs`,
     )
   const users = [...table.withoutId.keys()]
-  const accounts = users.filter((user) => user.startsWith('system:serviceaccount:'))
+  const accounts = users.filter((user) => isServiceAccount(user) || user === otherUsers)
   if (asksForKeys && accounts.length > 0)
     gaps.push(
       `requests of service accounts have no credential ID: ${someOf(accounts)}; Kubernetes adds it since 1.30`,
     )
-  const others = users.filter((user) => !accounts.includes(user) && !isWithoutCertificate(user))
-  if (asksForCas && !table.hasCertificateIds && others.length > 0)
+  const others = users.filter((user) => !isServiceAccount(user) && !isWithoutCertificate(user))
+  if (!asksForCas || others.length === 0) return gaps
+  if (!table.hasCertificateIds)
     gaps.push(
       `no request with a certificate has a credential ID, but these users made requests: ${someOf(others)}; Kubernetes adds it since 1.32`,
     )
+  else {
+    // Another API server may be older. Users without certificates, such as those of OpenID Connect, have no credential ID either.
+    const withCertificate = usersOfCertificates(table)
+    const suspect = others.filter(
+      (user) => user.startsWith('system:') || user === otherUsers || withCertificate.has(user),
+    )
+    if (suspect.length > 0)
+      gaps.push(
+        `some requests of users of certificates have no credential ID: ${someOf(suspect)}; Kubernetes adds it since 1.32, and one API server may be older`,
+      )
+  }
   return gaps
+}
+
+function isServiceAccount(user: string): boolean {
+  return user.startsWith('system:serviceaccount:')
+}
+
+function usersOfCertificates({ credentials }: UsageTable): Set<string> {
+  const users = new Set<string>()
+  for (const [id, { lists }] of credentials)
+    if (kindOf(id) === 'certificate') for (const user of lists.users) users.add(user)
+  return users
 }
 
 /** Users of the API server itself, of clients without credentials, and of bootstrap tokens. */
@@ -197,8 +232,11 @@ function someOf(names: readonly string[]): string {
   return `${names.slice(0, 5).join(', ')}${more}`
 }
 
-function notesOf(table: UsageTable, logs: readonly LogReading[]): string[] {
+function notesOf(table: UsageTable, logs: readonly LogReading[], nowMs: number): string[] {
   const notes = logs.flatMap((log) => log.notes.map((note) => `${log.source}: ${note}`))
+  for (const { source, cutAfterMs = Number.NEGATIVE_INFINITY } of logs)
+    if (cutAfterMs > nowMs - coverageMs)
+      notes.push(`${source}: the last line is not complete: it was being written`)
   if (table.future > 0)
     notes.push(
       `events with a time in the future: ${table.future}; check the clocks of the API servers and of this machine`,

@@ -51,8 +51,9 @@ export class KnownCredentials {
   addIssued({ fingerprintSha256, authorityKeyId, ...rest }: LoggedCertificate, place: string): void {
     this.add(`X509SHA256=${fingerprintSha256}`, place, () => {
       const named = this.old.cas.filter(({ subject }) => subject.text === rest.issuer)
-      const isOld = named.some(({ subjectKeyId }) => subjectKeyId === authorityKeyId)
-      return { ...rest, isOld: authorityKeyId === undefined ? undefined : isOld }
+      const keyIds = named.map(({ subjectKeyId }) => subjectKeyId)
+      const isUnclear = authorityKeyId === undefined || keyIds.includes(undefined)
+      return { ...rest, isOld: keyIds.includes(authorityKeyId ?? '') || (isUnclear ? undefined : false) }
     })
   }
 
@@ -81,9 +82,12 @@ export class KnownCredentials {
   private add(id: string, place: string, describe: () => Omit<KnownCredential, 'places'>): void {
     const known = this.byId.get(id)
     const places = known?.places ?? []
-    // A certificate shows more than its entry in an issuance log.
-    if (known === undefined || (known.isOld === undefined && !id.startsWith('LEGACY=')))
-      this.byId.set(id, { ...describe(), places })
+    // A certificate shows more than its entry in an issuance log, and the signatures of tokens are not verified: old wins.
+    if (known === undefined || (known.isOld !== true && !id.startsWith('LEGACY='))) {
+      const found = describe()
+      if (known === undefined || known.isOld === undefined || found.isOld)
+        this.byId.set(id, { ...found, places })
+    }
     if (places.length < mostPlaces && !places.includes(place)) places.push(place)
   }
 

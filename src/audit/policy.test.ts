@@ -52,6 +52,14 @@ describe('uses are hidden by', () => {
   })
 })
 
+test('which tokens are new is hidden by omitted stages of all groups', async () => {
+  expect(
+    await found(
+      '- {level: Request, omitStages: [ResponseComplete], resources: [{group: "*"}]}\n- level: Request',
+    ),
+  ).toEqual(['1 issued-tokens'])
+})
+
 describe('uses are not hidden by', () => {
   test('a rule behind one that matches the same requests', async () => {
     expect(await found('- level: Request\n- level: None')).toEqual([])

@@ -219,7 +219,10 @@ function notRecorded(
 
 function mayMatch({ verbs, urls, resources }: Rule, verb: string, wanted: GroupResources): boolean {
   if (urls.length > 0 || !contains(verbs, [verb])) return false
-  return resources.length === 0 || resources.some((one) => coversResources({ ...one, names: [] }, wanted))
+  // Since Kubernetes 1.36, the group "*" is all groups. Before, it is the name of a group that does not exist.
+  const isIn = ({ group, resources }: GroupResources) =>
+    coversResources({ group: group === '*' ? wanted.group : group, resources, names: [] }, wanted)
+  return resources.length === 0 || resources.some(isIn)
 }
 
 function hiddenUse(rule: Rule): AuditPolicyFinding {

@@ -53,7 +53,7 @@ export const auditReportSchema = v.object({
   conclusion: v.optional(
     described(
       v.picklist(['used', 'not-used', 'unknown']),
-      'with --ca or --sa-key. unknown: no credential in the report is old, but some are unknown, or the logs do not answer the question (incomplete)',
+      'with --ca or --sa-key. not-used: from --since, or from the first event, to the last event. unknown: no credential in the report is old, but some are unknown, or the logs do not answer the question (incomplete)',
     ),
   ),
   credentials: described(

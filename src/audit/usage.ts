@@ -26,6 +26,11 @@ const mostValues = 8
 const mostTexts = 100_000
 /** Users without a credential ID that are named. */
 const mostUsers = 1000
+/** The key in `withoutId` of all others. */
+export const otherUsers = 'other users'
+/** Coverage of a log is recorded in slots of this length, for at most three years. */
+const slotMs = 300_000
+const mostSlots = 320_000
 /** Differences between the clocks of machines in a cluster are smaller. */
 const futureMs = 300_000
 
@@ -56,6 +61,7 @@ export class UsageTable {
   leftOut = 0
   /** True if a request with a client certificate has a credential ID, as since Kubernetes 1.32. */
   hasCertificateIds = false
+  private readonly slots = new Set<number>()
   private readonly options: Required<UsageOptions>
   private readonly texts = new Map<string, readonly string[]>()
 
@@ -76,12 +82,29 @@ export class UsageTable {
     }
     if (atMs < sinceMs) return
     this.counted++
+    if (this.slots.size < mostSlots) this.slots.add(Math.floor(atMs / slotMs))
     for (const id of credentials) {
       if (id.startsWith('X509SHA256=')) this.hasCertificateIds = true
       const usage = this.usageOf(id)
       if (usage !== undefined) this.count(usage, event)
     }
     if (credentials.length === 0 && event.isLast && username !== '') this.addWithoutId(username)
+  }
+
+  /** Returns the times between `fromMs` and `toMs` in which no event was for `longestMs` or more. */
+  gaps(fromMs: number, toMs: number, longestMs: number): { fromMs: number; toMs: number }[] {
+    const found: { fromMs: number; toMs: number }[] = []
+    let coveredMs = fromMs
+    const checkUntil = (startMs: number) => {
+      const endMs = Math.min(startMs, toMs)
+      if (endMs - coveredMs >= longestMs) found.push({ fromMs: coveredMs, toMs: endMs })
+    }
+    for (const slot of [...this.slots].sort((one, other) => one - other)) {
+      checkUntil(slot * slotMs)
+      coveredMs = Math.max(coveredMs, (slot + 1) * slotMs)
+    }
+    checkUntil(toMs)
+    return found
   }
 
   private usageOf(id: string): Usage | undefined {
@@ -139,7 +162,7 @@ export class UsageTable {
 
   private addWithoutId(username: string): void {
     const count = this.withoutId.get(username)
-    const name = count === undefined && this.withoutId.size >= mostUsers ? 'other users' : username
+    const name = count === undefined && this.withoutId.size >= mostUsers ? otherUsers : username
     this.withoutId.set(name, (this.withoutId.get(name) ?? 0) + 1)
   }
 }

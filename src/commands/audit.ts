@@ -36,7 +36,7 @@ A use is a request that the API server received since --since. The user is the o
     refused: 'other users can change the inventory',
     done: 'no old and no unknown credential was used; without --ca and --sa-key: the logs were read',
     usage: 'wrong usage, or a file that cannot be read',
-    no: 'an old or unknown credential was used, or the logs do not show every use: a part cannot be read, or they begin after --since',
+    no: 'an old or unknown credential was used, or the logs do not show every use: a part cannot be read, or they do not cover the time from --since to now',
   })
 
   static override examples = KcertCommand.examplesOf({
@@ -106,10 +106,15 @@ A use is a request that the API server received since --since. The user is the o
     checkFiles({ inputs: files, outputs: [], replace: false })
     const now = this.context.clock()
     const instantOf = (text: string | undefined) => (text === undefined ? undefined : parseInstant(text, now))
+    const since = instantOf(flags.since)
+    if (since !== undefined && since > now)
+      throw new KcertError('KCERT_USAGE', `--since ${flags.since} is in the future`, {
+        fix: 'write a past time, such as -24h',
+      })
     const { report, exit } = await audit(
       {
         ...{ logs, cas, keys, known, listsAll: flags.all, inventory, nodes: flags.node ?? [] },
-        ...{ since: instantOf(flags.since), newKeySince: instantOf(flags['new-key-since']) },
+        ...{ since, newKeySince: instantOf(flags['new-key-since']) },
         cluster: flags.cluster ? { ...flags, cluster: flags['cluster-name'] } : undefined,
       },
       this.context,

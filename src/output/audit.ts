@@ -95,12 +95,17 @@ export function renderAudit(report: AuditReport, view: View): string {
 
 function verdictText({ conclusion, since, summary }: AuditReport, { paint: { status } }: View): string {
   const period = since === undefined ? '' : ` since ${secondOf(since)}`
-  const read = `${counted(summary.events, 'event')} read`
+  const { events, firstEvent, lastEvent } = summary
+  const read = `${counted(events, 'event')} read`
+  const covered =
+    since === undefined && firstEvent !== undefined && lastEvent !== undefined
+      ? ` from ${secondOf(firstEvent)} to ${secondOf(lastEvent)}`
+      : period
   if (conclusion === undefined) return `${counted(summary.credentials, 'credential')} used${period} (${read})`
   const unknown = summary.unknown > 0 ? `, and ${counted(summary.unknown, 'unknown credential')}` : ''
   if (conclusion === 'used')
     return `${status.critical(counted(summary.old, 'old credential'))} used${period}${unknown} (${read})`
-  if (conclusion === 'not-used') return `${status.ok('no old credential')} used${period} (${read})`
+  if (conclusion === 'not-used') return `${status.ok('no old credential')} used${covered} (${read})`
   return `${status.warning('unknown')}: no use of an old credential found${period}${unknown} (${read})`
 }
 

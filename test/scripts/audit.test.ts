@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
@@ -261,7 +261,9 @@ test('does not conclude from logs that begin after --since', () => {
     '2026-11-24T00:00:00Z',
   ])
   expect(report.incomplete).toEqual([
-    expect.stringContaining('the logs begin at 2026-11-25T10:00:00Z, after 2026-11-24T00:00:00Z'),
+    expect.stringContaining(
+      'the logs contain no event from 2026-11-24T00:00:00Z to 2026-11-25T10:00:00Z, from ',
+    ),
   ])
 })
 
@@ -322,23 +324,45 @@ test('reads the rest of a log with broken lines, and does not conclude from it',
   ])
 })
 
-test('ignores the line that the API server is writing', () => {
+test('ignores the line that the API server is writing, and not one where an older log was cut', () => {
   const bob = client('bob', newCa)
-  const log = auditLine({ username: 'bob', credential: certificateId(bob) })
-  const at = folderWith({
-    'audit.log': log + line().slice(0, 300),
-    'old-ca.crt': oldCa.pem,
-    'bob.pem': bob.pem,
-  })
-  const report = reportOf([
-    join(at, 'audit.log'),
-    '--ca',
-    join(at, 'old-ca.crt'),
-    '--known',
-    join(at, 'bob.pem'),
-  ])
+  const flags = (log: string): string[] => {
+    const at = folderWith({ 'audit.log': log, 'old-ca.crt': oldCa.pem, 'bob.pem': bob.pem })
+    return [join(at, 'audit.log'), '--ca', join(at, 'old-ca.crt'), '--known', join(at, 'bob.pem')]
+  }
+  const logAt = (time: string): string =>
+    auditLine({ username: 'bob', credential: certificateId(bob), at: time }) + line().slice(0, 300)
+  const report = reportOf(flags(logAt(new Date().toISOString())))
   expect(report).toMatchObject({ conclusion: 'not-used', exit: 0 })
-  expect(report.notes).toEqual([expect.stringContaining('the last line is not complete')])
+  expect(report.notes).toEqual([
+    expect.stringContaining('the last line is not complete: it was being written'),
+  ])
+  const cut = reportOf(flags(logAt('2026-11-25T10:00:00Z')))
+  expect(cut).toMatchObject({ conclusion: 'unknown', notes: [], exit: 3 })
+  expect(cut.incomplete).toEqual([expect.stringContaining('the last line is not complete: the log was cut')])
+})
+
+test('does not conclude from a folder with lists of events, or with a link to a folder', () => {
+  const bob = client('bob', newCa)
+  const event = auditLine({ username: 'bob', credential: certificateId(bob) })
+  const list = `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[${line().trim()}]}`
+  const incompleteOf = (files: Record<string, string>, link?: string): string[] => {
+    const at = folderWith({ 'audit.log': event, ...files })
+    if (link !== undefined) symlinkSync(link, join(at, 'cp2'))
+    const { conclusion, incomplete, exit } = reportOf([at, '--ca', ca, '--known', known])
+    expect([conclusion, exit]).toEqual(incomplete.length === 0 ? ['not-used', 0] : ['unknown', 3])
+    return incomplete
+  }
+  const known = join(folderWith({ 'bob.pem': bob.pem }), 'bob.pem')
+  const ca = join(folderWith({ 'old-ca.crt': oldCa.pem }), 'old-ca.crt')
+  expect(incompleteOf({ 'kubelet.log': 'hello\n' })).toEqual([])
+  for (const text of [list, `${list}\n`, JSON.stringify(JSON.parse(list), null, 2)])
+    expect(incompleteOf({ 'events.json': text })).toEqual([
+      expect.stringMatching(/events\.json: skipped, because its lines are not events/),
+    ])
+  expect(incompleteOf({}, folderWith({ 'audit.log': line() }))).toEqual([
+    expect.stringMatching(/cp2: it is a folder: name a file, a folder, or standard input$/),
+  ])
 })
 
 test('keeps what it read of a damaged compressed log, and does not conclude from it', () => {
@@ -414,6 +438,7 @@ test.each([
   [['--all-nodes'], 'inventory kcert.yaml does not exist'],
   [['-', '--new-key-since', '-1h'], '--new-key-since requires --sa-key'],
   [['-', '--since', 'yesterday'], 'invalid time "yesterday"'],
+  [['-', '--since', '+1h'], '--since +1h is in the future'],
   [['-', '--known', './missing.pem'], './missing.pem does not exist'],
 ])('rejects %j', (args, message) => {
   const { stderr, exit } = kcert(['audit', ...args])

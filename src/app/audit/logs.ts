@@ -1,10 +1,10 @@
-import { type Dirent, readdirSync, statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { LogReading } from '../../audit/evaluation.ts'
 import { type AuditEvent, readEvent } from '../../audit/event.ts'
 import type { Context } from '../../cli/context.ts'
 import { descriptorOf, descriptorStream } from '../../cli/input.ts'
-import { orUndefined, systemCode } from '../../errors/caught.ts'
+import { systemCode } from '../../errors/caught.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError, messageOf } from '../../errors/kcert-error.ts'
 import { kindOf as fileKindOf } from '../../system/files.ts'
@@ -48,11 +48,13 @@ async function readLogFolder(folder: string, seen: Set<string>, visit: VisitEven
   for (let pass = 0; pass < mostPasses; pass++) {
     const before = seen.size
     for (const path of filesIn(folder)) {
+      if (seen.has(path)) continue
       try {
         readings.push(...(await readLogFile(path, seen, visit)).map(asPartOfFolder))
       } catch (error) {
         // It was deleted or renamed meanwhile. The next pass finds it under its new name.
         if (!(error instanceof KcertError) || error.code === 'KCERT_FILE_NOT_FOUND') continue
+        seen.add(path)
         readings.push({ source: path, events: 0, problems: [error.why ?? error.message], notes: [] })
       }
     }
@@ -69,21 +71,20 @@ function asPartOfFolder(reading: LogReading): LogReading {
 }
 
 const notAnAuditLog = 'skipped, because its first lines are not events of audit.k8s.io'
+const notOneEventPerLine =
+  'skipped, because its lines are not events: an audit log has one event of audit.k8s.io in each line'
+/** As in `apiVersion` of events and lists of events. */
+const auditGroup = 'audit.k8s.io/'
 
 function filesIn(folder: string): string[] {
   try {
     return readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter(isFile)
+      .filter((entry) => entry.isFile() || entry.isSymbolicLink())
       .map(({ parentPath, name }) => join(parentPath, name))
       .sort()
   } catch (error) {
     throw unreadable(folder, error)
   }
-}
-
-function isFile(entry: Dirent): boolean {
-  if (!entry.isSymbolicLink()) return entry.isFile()
-  return orUndefined(() => statSync(join(entry.parentPath, entry.name)))?.isFile() ?? false
 }
 
 /** Returns nothing for a file that was already read under another name. */
@@ -106,7 +107,7 @@ function opened(path: string): OpenFile {
     const stats = statSync(path)
     if (!stats.isFile())
       throw new KcertError('KCERT_FILE_UNREADABLE', `${path} is ${fileKindOf(stats)}, not a file`, {
-        why: 'a log is a file, a folder, or standard input',
+        why: `it is ${fileKindOf(stats)}: name a file, a folder, or standard input`,
         next: commandLine`kcert audit - < ${path}`,
       })
     return openFile(path)
@@ -136,29 +137,35 @@ export async function readLog(
   visit: VisitEvent,
 ): Promise<LogReading> {
   const count = { events: 0, malformed: 0, other: 0, firstMalformed: 0 }
+  let lastMs = Number.NEGATIVE_INFINITY
+  let mentionsAudit = false
+  const found = (event: AuditEvent): void => {
+    count.events++
+    lastMs = Math.max(lastMs, event.atMs)
+    visit(event)
+  }
   const add = (line: string, number: number): boolean => {
     if (line === '' || line === '\r') return true
     const event = readEvent(line)
     if (typeof event !== 'string') {
-      count.events++
-      visit(event)
+      found(event)
       return true
     }
     count[event]++
+    mentionsAudit ||= line.includes(auditGroup)
     if (event === 'malformed' && count.malformed === 1) count.firstMalformed = number
     return count.events > 0 || count.malformed + count.other < linesBeforeFirstEvent
   }
   const { lines, long, rest, failure } = await readLines(bytes, add)
-  const notes: string[] = []
-  // The last line has no line end. It is complete if it is an event.
+  // The last line has no line end. It is complete if it is JSON.
   const last = rest.trim() === '' ? undefined : readEvent(rest)
-  if (typeof last === 'object') {
-    count.events++
-    visit(last)
-  } else if (last !== undefined) notes.push('the last line is not complete: it was being written')
+  if (typeof last === 'object') found(last)
+  else if (last === 'other') count.other++
+  if (last !== undefined) mentionsAudit ||= rest.includes(auditGroup)
+  const isBroken = last === 'malformed' && failure === undefined
   const isOther = count.events === 0 && (count.malformed + count.other > 0 || last !== undefined)
   const problems = isOther
-    ? [notAnAuditLog]
+    ? [mentionsAudit ? notOneEventPerLine : notAnAuditLog]
     : [
         ...(count.malformed > 0
           ? [
@@ -171,7 +178,10 @@ export async function readLog(
       ]
   if (long > 0) problems.push(`${counted(long)} longer than ${longestLineBytes >> 20} MiB, skipped`)
   if (failure !== undefined) problems.push(`reading stopped after line ${lines}: ${failure}`)
-  return { source: source === '-' ? 'standard input' : source, events: count.events, problems, notes }
+  return {
+    ...{ source: source === '-' ? 'standard input' : source, events: count.events, problems, notes: [] },
+    ...(isBroken && count.events > 0 && { cutAfterMs: lastMs }),
+  }
 }
 
 function counted(lines: number): string {
