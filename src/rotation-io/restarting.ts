@@ -226,8 +226,14 @@ async function sendSignal(
   { program, pid, startTicks }: ProcessFacts,
   signal: 'TERM' | 'KILL',
 ): Promise<void> {
-  // The 22nd field is the start of the process. Names of these programs contain no space.
-  const script = '[ "$(cut -d" " -f22 "/proc/$1/stat" 2>/dev/null)" = "$2" ] || exit 0; kill -s "$3" "$1"'
+  // The 22nd field is the start of the process; the name of the program in front of it may contain spaces.
+  const script = [
+    'IFS= read -r s 2>/dev/null <"/proc/$1/stat" || exit 0',
+    'pid=$1 start=$2 signal=$3',
+    `set -- \${s##*) }; shift 19`,
+    '[ "$1" = "$start" ] || exit 0',
+    'kill -s "$signal" "$pid" || [ ! -e "/proc/$pid" ]',
+  ].join('; ')
   const argv = ['sh', '-c', script, 'sh', String(pid), String(startTicks), signal]
   const { status, stderr } = await node.run(argv, { timeoutMs: 15_000 })
   if (status === 0) return
