@@ -123,3 +123,22 @@ test.each([
   expect(logs).toHaveLength(1)
   expect(logs[0]!.problems.join()).toContain(problem)
 })
+
+test('does not skip a folder in a named folder, or a file that cannot be read, without saying so', async () => {
+  const files = { '/logs/audit.log': line('a'), '/logs/old': '', '/logs/closed.log': '' }
+  const node = nodeWith({ files })
+  const found = {
+    '/logs': 'folder',
+    '/logs/audit.log': 'file',
+    '/logs/old': 'folder',
+    '/logs/closed.log': 'unreadable',
+  }
+  const statFiles = async (paths: readonly string[]) =>
+    paths.map((path) => ({ path, found: found[path as keyof typeof found] }))
+  const logs = await logsOnNode({ ...node, statFiles } as NodeAccess, ['/logs'], () => {})
+  expect(logs.map(({ source, problems }) => [source, ...problems])).toEqual([
+    ['cp1:/logs/audit.log'],
+    ['cp1:/logs/closed.log', 'it cannot be read'],
+    ['cp1:/logs/old', 'it is a folder in the folder: name it, too'],
+  ])
+})

@@ -119,8 +119,11 @@ async function readPlace(
     const files = await node.statFiles([...fresh, ...again])
     for (const { path, found } of files) {
       seen.add(path)
-      if (found !== 'file') continue
       const source = `${node.name}:${path.slice(root.length)}`
+      // An absent one was renamed: the next pass finds it.
+      if (found === 'unreadable') logs.push(unread(source, 'it cannot be read'))
+      else if (found === 'folder') logs.push(unread(source, 'it is a folder in the folder: name it, too'))
+      if (found !== 'file') continue
       const log = await readLog(source, piecesOf(node, path), visit)
       const notes =
         pass === 0 ? log.notes : [...log.notes, 'rotated while it was read: some requests are counted twice']
