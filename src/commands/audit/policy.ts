@@ -24,6 +24,7 @@ With --check, kcert reads the policy in a file and names each rule that hides us
     'Write the policy': 'kcert audit policy > /etc/kubernetes/audit-policy.yaml',
     'Check the policy of a control-plane node':
       'kcert audit policy --check /etc/kubernetes/audit-policy.yaml',
+    'Say as JSON what a policy hides': 'kcert audit policy --check audit-policy.yaml -o json',
   })
 
   static override flags = {
