@@ -7,8 +7,7 @@ import { exitCodes } from '../../errors/codes.ts'
 const { journal: _, ...placeFlags } = rotationPlaceFlags
 
 export default class RotateSaKeyPlan extends KcertCommand {
-  static override summary =
-    'Show the plan of a rotation of the service account key: keys, tokens and restarts.'
+  static override summary = 'Plan a rotation of the service account key: keys, tokens and restarts.'
 
   static override description =
     `kcert reads the cluster and its nodes and writes nothing. kube-apiserver and kube-controller-manager read the service account key
