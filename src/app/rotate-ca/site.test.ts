@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Executor } from '../../rotation/ports.ts'
-import { guardedBy, guardedKeys } from './site.ts'
+import type { Hook } from './hooks.ts'
+import { playbookOf } from './playbooks.ts'
+import { guardedBy, guardedKeys, hooksOf } from './site.ts'
 
 // The Lease is confirmed before each act: if it is lost, the next act does not run.
 
@@ -43,3 +45,19 @@ test('destroys no key after the Lease is lost', async () => {
   await guardedKeys({ confirm: async () => {} }, files as never).destroy('cp1', {} as never)
   expect(calls).toEqual(['destroy'])
 })
+
+test.each([undefined, 'cluster', 'front-proxy', 'cluster,front-proxy'])(
+  'all hooks run with --ca %s',
+  (ca) => {
+    expect(hooksOf(hooks, playbookOf(ca))).toEqual(hooks)
+  },
+)
+
+test('with --ca etcd, hooks run that name no phase of the other rotation', () => {
+  expect(hooksOf(hooks, playbookOf('etcd'))).toEqual([hooks[1]])
+})
+
+const hooks: readonly Hook[] = [
+  { name: 'after 9', when: 'after-phase', phases: [9], argv: ['true'] },
+  { name: 'after all', when: 'after-phase', argv: ['true'] },
+]

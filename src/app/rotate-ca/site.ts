@@ -116,8 +116,7 @@ export async function openRotation(
       ...(workloads?.maxUnavailable === undefined ? {} : { atOnce: workloads.maxUnavailable }),
     },
     rollEveryMs: (workloads?.paceSeconds ?? 0) * 1000,
-    // The phases of a hook are those of the Kubernetes documentation.
-    hooks: (inventory.hooks ?? []).filter(({ phases }) => table === manualRotation || phases === undefined),
+    hooks: hooksOf(inventory.hooks ?? [], table),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }
@@ -212,4 +211,9 @@ function paceOf({ clock }: Context): Pace {
     now: () => clock().getTime(),
     sleep: (ms) => new Promise((done) => setTimeout(done, ms)),
   }
+}
+
+/** Returns the hooks for these phases. The phases that a hook names are those of the Kubernetes documentation. */
+export function hooksOf(hooks: readonly Hook[], { rows }: PhaseTable): readonly Hook[] {
+  return rows === manualRotation.rows ? hooks : hooks.filter(({ phases }) => phases === undefined)
 }
