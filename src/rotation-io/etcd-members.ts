@@ -2,6 +2,7 @@ import { wordsOf } from '../errors/kcert-error.ts'
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import type { EtcdMemberSnapshot } from '../rotation/snapshot.ts'
+import { ownProcess } from '../site/definitions.ts'
 import { etcdStateIn } from '../site/etcd-metrics.ts'
 import { etcdChain } from '../site/handshakes.ts'
 import { healthStatus } from '../site/health.ts'
@@ -15,7 +16,7 @@ const timeoutMs = 5_000
 export async function etcdMember(site: Site, node: NodeAccess, flags: Flags): Promise<EtcdMemberSnapshot> {
   const { name } = node
   const about = { id: `${name}/etcd`, node: name, flags }
-  const [running] = await node.processes(['etcd'], { timeoutMs: 15_000 })
+  const running = ownProcess(await node.processes(['etcd'], { timeoutMs: 15_000 }), flags)
   if (running === undefined) return { ...about, served: { client: [], peer: [] } }
   const [startedAtMs, status, state, client, peer] = await Promise.all([
     site.startedAtMs(name, running),

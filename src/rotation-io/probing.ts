@@ -258,7 +258,11 @@ export class Probing {
 
   private async running(at: ProcessId): Promise<ProcessFacts> {
     const [node, program] = at.split('/') as [string, ComponentName]
-    const [running] = await this.parts.planes.node(node).processes([program])
+    const { planes } = this.parts
+    const running =
+      program === 'etcd'
+        ? await planes.running(node, program)
+        : (await planes.node(node).processes([program]))[0]
     if (running === undefined) throw new Error(`${at} is not running`)
     return running
   }

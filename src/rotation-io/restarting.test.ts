@@ -23,20 +23,27 @@ function isAlive(child: ChildProcess): boolean {
 }
 
 /** A node whose etcd is this process, until it ends. Then another process runs, as its kubelet starts it. */
-async function nodeWith(child: ChildProcess, startTicks = ticksOf(child)) {
+async function nodeWith(child: ChildProcess, startTicks = ticksOf(child), isOther = false) {
   const health = createServer((_, answer) => answer.end('{"health":"true"}'))
   await new Promise<void>((done) => health.listen(0, '127.0.0.1', () => done()))
   onTestFinished(() => void health.close())
   const { port } = health.address() as AddressInfo
-  const argv = ['etcd', `--listen-metrics-urls=http://127.0.0.1:${port}`]
-  const facts = (pid: number, ticks: number): ProcessFacts => ({
-    ...{ program: 'etcd', pid, startTicks: ticks, argv },
+  const flags = { name: 'cp1', 'data-dir': '/var/lib/etcd' }
+  const facts = (pid: number, ticks: number, name = 'cp1'): ProcessFacts => ({
+    ...{ program: 'etcd', pid, startTicks: ticks },
+    argv: [
+      ...['etcd', `--name=${name}`, '--data-dir=/var/lib/etcd'],
+      `--listen-metrics-urls=http://127.0.0.1:${port}`,
+    ],
     startedAt: new Date(0),
   })
   const ran: string[] = []
   const node = {
     name: 'cp1',
-    processes: async () => [isAlive(child) ? facts(child.pid!, startTicks) : facts(1, 1)],
+    processes: async () => {
+      if (isOther) return [facts(child.pid!, startTicks, 'calico'), facts(1, 1)]
+      return [isAlive(child) ? facts(child.pid!, startTicks) : facts(1, 1)]
+    },
     run: async ([program = '', ...words]: readonly string[]) => {
       ran.push(words.at(-1) ?? '')
       const { status, stderr } = spawnSync(program, words, { encoding: 'utf8' })
@@ -47,10 +54,11 @@ async function nodeWith(child: ChildProcess, startTicks = ticksOf(child)) {
     clock: () => new Date(),
     dial: (_: string, host: string, at: number) => connect({ host, port: at }),
     node: () => node,
-    startedAtMs: async (_: string, { pid }: ProcessFacts) => (pid === child.pid ? 1_000 : 900_000),
+    startedAtMs: async (_: string, { pid }: ProcessFacts) => (pid === child.pid ? 1_000 : Date.now()),
     clockAheadMs: async () => 0,
   }
-  return { restarting: new Restarting(site as never, { node: () => node } as never), ran }
+  const planes = { node: () => node, manifestFlags: async () => flags }
+  return { restarting: new Restarting(site as never, planes as never), ran }
 }
 
 const restart = { kind: 'restart', phase: 3, process: 'cp1/etcd', how: 'signal', replaces: 1_000 } as const
@@ -83,6 +91,24 @@ test('does not end another process that got the same process ID', async () => {
 test('only waits when another process than the observed one runs already', async () => {
   const child = started('sleep 60')
   const { restarting, ran } = await nodeWith(child)
+  await restarting.restart({ ...restart, replaces: 500_000 })
+  expect([isAlive(child), ran]).toEqual([true, []])
+})
+
+test('ends a process that was not observed but started before the write of this run', async () => {
+  const child = started('sleep 60')
+  const { restarting } = await nodeWith(child)
+  restarting.wrote('cp1')
+  const { replaces: _, ...unobserved } = restart
+  await restarting.restart(unobserved)
+  expect(child.signalCode ?? child.exitCode).toBe('SIGTERM')
+})
+
+test('never ends the same program in another pod, such as the datastore of a CNI plugin', async () => {
+  const child = started('sleep 60')
+  const { restarting, ran } = await nodeWith(child, ticksOf(child), true)
+  restarting.wrote('cp1')
+  // The member has restarted by itself since kcert planned.
   await restarting.restart({ ...restart, replaces: 500_000 })
   expect([isAlive(child), ran]).toEqual([true, []])
 })

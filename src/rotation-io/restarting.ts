@@ -10,6 +10,7 @@ import type { RestartComponent } from '../rotation/action.ts'
 import { restartCommand, unitOf } from '../rotation/inventory.ts'
 import { printedLog } from '../site/component-log.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
+import { ownProcess } from '../site/definitions.ts'
 import { healthStatus } from '../site/health.ts'
 import { textOf } from '../site/node-files.ts'
 import type { Site } from '../site/site.ts'
@@ -65,11 +66,19 @@ export class Restarting {
     // replaces a static pod in any case.
     const wroteAt = how === 'definition' ? 0 : (this.wroteAtMs.get(name) ?? 0)
     const isOld = async (running: ProcessFacts | undefined): Promise<boolean> => {
-      if (running === undefined || action.replaces === undefined) return false
+      // A member that was down when kcert planned may have come back before the write.
+      if (running === undefined || (action.replaces === undefined && how !== 'signal')) return false
       const startedAt = await this.site.startedAtMs(name, running)
-      return Math.abs(startedAt - action.replaces) < sameStartMs || startedAt < wroteAt - sameStartMs
+      const isPlanned = action.replaces !== undefined && Math.abs(startedAt - action.replaces) < sameStartMs
+      return isPlanned || startedAt < wroteAt - sameStartMs
     }
-    const [before] = await node.processes([program])
+    const flags = how === 'signal' ? await this.planes.manifestFlags(name, program) : undefined
+    // A signal must not end the same program in another pod.
+    const find = async (): Promise<ProcessFacts | undefined> => {
+      const found = await node.processes([program])
+      return how === 'signal' ? ownProcess(found, flags) : found[0]
+    }
+    const before = await find()
     if (how === 'service' && (before === undefined || (await isOld(before))))
       await this.begin(node, program, before)
     const isSignalled = how === 'signal' && before !== undefined && (await isOld(before))
@@ -78,8 +87,8 @@ export class Restarting {
     const begun = this.now()
     let isReleased = held === undefined
     for (;;) {
-      const running = (await node.processes([program]).catch(() => []))[0]
-      const isGone = action.replaces === undefined || !(await isOld(running))
+      const running = await find().catch(() => undefined)
+      const isGone = !(await isOld(running))
       if (!isGone && running !== undefined && killAtMs !== undefined && this.now() >= killAtMs) {
         killAtMs = undefined
         await sendSignal(node, running, 'KILL')
@@ -90,8 +99,8 @@ export class Restarting {
         await this.awaitQuiet(name, program, running)
         return
       }
-      if (this.now() - begun > (program === 'etcd' ? etcdDeadlineMs : deadlineMs))
-        throw late(id, name, program, running !== undefined)
+      const mostMs = program === 'etcd' ? etcdDeadlineMs : deadlineMs
+      if (this.now() - begun > mostMs) throw late(id, name, program, running !== undefined, mostMs)
       await sleep(pollMs)
     }
   }
@@ -268,8 +277,8 @@ async function unitOfProcess(
 /** Log lines about certificates. */
 const complaints = 'x509:|Unauthorized|certificate (signed|is not)'
 
-function late(id: string, node: string, program: string, isRunning: boolean): KcertError {
-  return new KcertError('KCERT_ROTATION_GATE', `${id} did not come back within ${deadlineMs / 1000} s`, {
+function late(id: string, node: string, program: string, isRunning: boolean, mostMs: number): KcertError {
+  return new KcertError('KCERT_ROTATION_GATE', `${id} did not come back within ${mostMs / 1000} s`, {
     why: `${isRunning ? 'its process runs but is not healthy' : 'no process was found on its node'}; check it on ${node}, then run the same command again`,
     next: commandLine`crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet -n 50`,
   })

@@ -15,7 +15,6 @@ function watching(tables: readonly (string | undefined)[], isRunning = true) {
   const asked: string[] = []
   const argv = ['etcd', '--listen-client-urls=https://127.0.0.1:2379,https://10.0.0.1:2379']
   const node = {
-    processes: async () => (isRunning ? [{ program: 'etcd', pid: 7, startTicks: 1, argv }] : []),
     readFiles: async (paths: readonly string[]): Promise<FileContent[]> => {
       asked.push(...paths)
       const text = tables[Math.min(Math.floor(time / 2_000), tables.length - 1)]
@@ -36,7 +35,11 @@ function watching(tables: readonly (string | undefined)[], isRunning = true) {
   }
   const options = {
     site: { clock: () => new Date(time), objects },
-    planes: { node: () => node, names: async () => ['cp1', 'cp2'] },
+    planes: {
+      node: () => node,
+      names: async () => ['cp1', 'cp2'],
+      running: async () => (isRunning ? { program: 'etcd', pid: 7, startTicks: 1, argv } : undefined),
+    },
     sleep: async (ms: number) => {
       time += ms
     },

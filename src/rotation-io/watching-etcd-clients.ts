@@ -19,7 +19,7 @@ const largestBytes = 8 * 1024 * 1024
 
 interface WatchingOptions {
   readonly site: Pick<Site, 'clock' | 'objects'>
-  readonly planes: Pick<ControlPlanes, 'node' | 'names'>
+  readonly planes: Pick<ControlPlanes, 'node' | 'names' | 'running'>
   /** Waits for this number of milliseconds (default real time). */
   readonly sleep?: (ms: number) => Promise<unknown>
 }
@@ -33,12 +33,13 @@ export async function watchEtcdClients(
   { site, planes, sleep = pause }: WatchingOptions,
 ): Promise<ProbeAnswer> {
   try {
-    const node = planes.node(at.slice(0, at.indexOf('/')))
+    const name = at.slice(0, at.indexOf('/'))
+    const node = planes.node(name)
     const expected = await controlPlaneAddresses(site, planes)
     const found = new Set<string>()
     const endMs = site.clock().getTime() + forMs
     for (;;) {
-      const [running] = await node.processes(['etcd'])
+      const running = await planes.running(name, 'etcd')
       if (running === undefined) return { ok: false, detail: `${at} is not running` }
       const { port } = listeningOf(running.argv)
       const paths = ['tcp', 'tcp6'].map((name) => `/proc/${running.pid}/net/${name}`)

@@ -133,8 +133,8 @@ export type Condition =
   | { readonly kind: 'backends-ready'; readonly node: string; readonly sinceMs: number }
   | { readonly kind: 'instant'; readonly atMs: number }
   | { readonly kind: 'healthy'; readonly process: ProcessId }
-  /** Every member of etcd has run for `forMs`, and they agree: etcd/quorum.ts. */
-  | { readonly kind: 'etcd-quorum'; readonly forMs: number }
+  /** Every member of etcd has run for `forMs`, and they agree: etcd/quorum.ts. `node`: the next member to restart is on it. */
+  | { readonly kind: 'etcd-quorum'; readonly forMs: number; readonly node?: string }
   /** This key signed the leaf certificates that the member serves to clients and to other members. */
   | {
       readonly kind: 'etcd-serves'

@@ -2,8 +2,9 @@ import { resources } from '../cluster/kinds.ts'
 import { listEach } from '../cluster/readable.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
-import type { NodeAccess } from '../pki/node-access.ts'
+import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
+import { ownProcess } from './definitions.ts'
 import { textOf } from './node-files.ts'
 import { internalAddress } from './node-objects.ts'
 import type { Site } from './site.ts'
@@ -64,7 +65,8 @@ export class ControlPlanes {
   /** Returns the flags of a node's API server when it was last running; undefined if there is none. */
   async flagsOn(name: string): Promise<Flags | undefined> {
     const [running] = await this.node(name).processes(['kube-apiserver'])
-    const flags = running === undefined ? await this.flagsOfManifest(name) : flagsOf(running.argv)
+    const flags =
+      running === undefined ? await this.manifestFlags(name, 'kube-apiserver') : flagsOf(running.argv)
     if (flags !== undefined) this.flags.set(name, flags)
     return this.flags.get(name)
   }
@@ -90,10 +92,17 @@ export class ControlPlanes {
     return this.listed.names
   }
 
-  private async flagsOfManifest(name: string): Promise<Flags | undefined> {
-    const [file] = await this.node(name).readFiles(['/etc/kubernetes/manifests/kube-apiserver.yaml'])
+  /** Returns the flags in kubeadm's manifest of a program; undefined if the node has no such file. */
+  async manifestFlags(name: string, program: ComponentName): Promise<Flags | undefined> {
+    const [file] = await this.node(name).readFiles([`/etc/kubernetes/manifests/${program}.yaml`])
     if (file?.found !== 'file') return undefined
     const pod = await readStaticPod(textOf(file))
-    return pod.containers.find(({ program }) => program === 'kube-apiserver')?.flags
+    return pod.containers.find((one) => one.program === program)?.flags
+  }
+
+  /** Returns the process of a static pod, and not the same program in another pod; undefined if it does not run. */
+  async running(name: string, program: ComponentName): Promise<ProcessFacts | undefined> {
+    const flags = await this.manifestFlags(name, program)
+    return ownProcess(await this.node(name).processes([program]), flags)
   }
 }

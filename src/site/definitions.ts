@@ -85,6 +85,29 @@ export function processOf(
     .toSorted((a, b) => likeness(b) - likeness(a) || b.startTicks - a.startTicks)[0]
 }
 
+/** Flags that differ between a node's own static pod and the same program in another pod on the node. */
+const ownFlags: Readonly<Partial<Record<ProcessFacts['program'], readonly string[]>>> = {
+  etcd: ['name', 'data-dir'],
+  'kube-apiserver': ['advertise-address', 'etcd-servers', 'secure-port'],
+}
+
+/**
+ * Returns the process that a static pod with these flags started, of several the youngest; undefined if it does not run. Other pods may
+ * run the same program: etcd for a CNI plugin, or the control plane of a virtual cluster. Without flags, the only process is the one.
+ */
+export function ownProcess(
+  processes: readonly ProcessFacts[],
+  flags: Flags | undefined,
+): ProcessFacts | undefined {
+  if (flags === undefined) return processes.length === 1 ? processes[0] : undefined
+  return processes
+    .filter(({ program, argv }) => {
+      const its = flagsOf(argv)
+      return (ownFlags[program] ?? []).every((flag) => its[flag] === flags[flag])
+    })
+    .toSorted((a, b) => b.startTicks - a.startTicks)[0]
+}
+
 /**
  * Returns the flags of a command line, with the kubeconfig that a configuration file sets instead of a flag (kube-proxy,
  * kube-scheduler: clientConnection.kubeconfig).

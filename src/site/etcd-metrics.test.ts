@@ -49,4 +49,10 @@ test.each([
 
 test('rejects a value that is not a number', () => {
   expect(() => etcdStateIn(metrics.replace('1.2084894e+07', 'NaN'))).toThrow('proposals_applied_total')
+  // A member that is left out could be down unnoticed.
+  expect(() => etcdStateIn(metrics.replace('Remote="c3"} 1', 'Remote="c3"} NaN'))).toThrow('known_peers')
+})
+
+test('rejects two values for one number', () => {
+  expect(() => etcdStateIn(`${metrics}etcd_server_is_learner 1\n`)).toThrow('etcd_server_is_learner')
 })

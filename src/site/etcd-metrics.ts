@@ -25,15 +25,18 @@ export function etcdStateIn(metrics: string): EtcdState {
 function labelsOf(metrics: string, name: string, label: string): string[] {
   const found = metrics.matchAll(new RegExp(String.raw`^${name}\{([^}\n]*)\} (\S+)`, 'gm'))
   return Array.from(found).flatMap(([, labels = '', value]) => {
+    if (!Number.isFinite(Number(value))) throw new Error(`its metrics do not contain a number for ${name}`)
     const its = new RegExp(`(?:^|,)${label}="([0-9a-f]{1,16})"`).exec(labels)?.[1]
     return its !== undefined && Number(value) >= 1 ? [its] : []
   })
 }
 
 function numberIn(metrics: string, name: string): number {
-  const text = new RegExp(String.raw`^${name} (\S+)`, 'm').exec(metrics)?.[1]
-  const value = Number(text)
-  if (text === undefined || !Number.isFinite(value))
+  const [value = Number.NaN, ...others] = Array.from(
+    metrics.matchAll(new RegExp(String.raw`^${name} (\S+)`, 'gm')),
+    ([, text]) => Number(text),
+  )
+  if (!Number.isFinite(value) || others.length > 0)
     throw new Error(`its metrics do not contain a number for ${name}`)
   return value
 }

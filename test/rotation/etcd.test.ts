@@ -5,7 +5,7 @@ import { renderPlan } from '../../src/output/rotation/plan.ts'
 import { renderRun } from '../../src/output/rotation/run.ts'
 import { renderProgress } from '../../src/output/rotation/status.ts'
 import { actionsOf, type Step } from '../../src/rotation/action.ts'
-import { changesOf, describeAction } from '../../src/rotation/effects.ts'
+import { changesOf, describeAction, nodeOf } from '../../src/rotation/effects.ts'
 import { brokenEtcdConnection } from '../../src/rotation/etcd/model.ts'
 import { etcdPlaybook } from '../../src/rotation/etcd/playbook.ts'
 import { phaseOf } from '../../src/rotation/phase.ts'
@@ -238,6 +238,55 @@ test.each(['cp3/etcd', 'cp2/kube-apiserver'])(
   },
 )
 
+test('does not count a process that runs with another CA file than its definition names', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 4)
+  const on = await observeIn(scene)
+  const components = on.observed.components.map((one) =>
+    one.id === 'cp2/kube-apiserver'
+      ? { ...one, process: { ...one.process!, flags: { ...one.process!.flags, 'etcd-cafile': '/old.crt' } } }
+      : one,
+  )
+  const observed: Snapshot = { ...on.observed, components }
+  expect(brokenBy({ ...on, observed }, planned(on, 5))).toContain('cp2/kube-apiserver, --etcd-cafile')
+  const [refusal] = phaseOf(etcdPlaybook, 5).refusals(observed, on.target)
+  expect(refusal?.what).toBe('still trusting the old etcd CA: cp2/kube-apiserver')
+})
+
+test('refuses to remove the bridge certificate while etcd has a member that no node shows', async () => {
+  const scene = sceneOf({}, { controlPlanes: 4 })
+  await run(scene, 1, 4)
+  const { observed, target } = await observeIn(scene)
+  const isSeen = ({ node }: { readonly node: string }): boolean => node !== 'cp4'
+  const partly: Snapshot = {
+    ...observed,
+    nodes: observed.nodes.filter(({ name }) => name !== 'cp4'),
+    components: observed.components.filter(isSeen),
+    etcdMembers: observed.etcdMembers.filter(isSeen),
+    files: new Map([...observed.files].filter(([, file]) => isSeen(file))),
+  }
+  const why = (seen: Snapshot): readonly string[] =>
+    etcdPlaybook.preflight(seen, target, phaseOf(etcdPlaybook, 5)).map(({ what }) => what)
+  expect(why(observed)).toEqual([])
+  expect(why(partly)).toEqual([
+    expect.stringMatching(/^etcd is not healthy: etcd member [0-9a-f]+ was not found/),
+  ])
+})
+
+test('proves again that a member refuses the old CA after its CA file was restored and changed again', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 3)
+  await scene.asProcess((rotation) => rotation.undo(3))
+  scene.kill = ({ action }) => (action.kind === 'restart' ? 'after' : undefined)
+  await expect(run(scene, 3, 3)).rejects.toThrow()
+  scene.kill = () => undefined
+  await scene.cluster.time.pass(30_000)
+  const probed = planned(await observeIn(scene), 3)
+    .flatMap(actionsOf)
+    .flatMap((action) => (action.kind === 'probe' && 'at' in action.subject ? [action.subject.at] : []))
+  expect(probed.sort()).toEqual(['cp1/etcd', 'cp2/etcd', 'cp3/etcd'])
+})
+
 test('refuses to restore old certificates before members trust the old CA again', async () => {
   const scene = sceneOf()
   await run(scene, 1, 3)
@@ -270,7 +319,7 @@ test('no plan with steps in another order breaks a connection unless the model r
   expect(refused).toEqual([])
 })
 
-test('waits for the quorum before and after each restart', async () => {
+test('checks the quorum directly before each restart, and after the last one', async () => {
   const scene = sceneOf()
   await run(scene, 1, 2)
   const on = await observeIn(scene)
@@ -278,8 +327,11 @@ test('waits for the quorum before and after each restart', async () => {
   const kinds = acts.flatMap((action) =>
     action.kind === 'restart' ? [action.process] : action.kind === 'wait' ? [action.until.kind] : [],
   )
-  const each = (node: string) => [`${node}/etcd`, 'etcd-quorum', 'healthy']
-  expect(kinds).toEqual(['etcd-quorum', ...each('cp1'), ...each('cp3'), ...each('cp2')])
+  const each = (node: string) => ['etcd-quorum', `${node}/etcd`, 'healthy']
+  expect(kinds).toEqual([...each('cp1'), ...each('cp3'), ...each('cp2'), 'etcd-quorum'])
+  // A pause or a hook before a node comes before its first action, so never between the check and the restart.
+  for (const [index, action] of acts.entries())
+    if (action.kind === 'restart') expect(nodeOf(acts[index - 1]!)).toBe(nodeOf(action))
   expect(acts.filter(({ kind }) => kind === 'restart')).toEqual(
     ['cp1', 'cp3', 'cp2'].map((node) => expect.objectContaining({ process: `${node}/etcd`, how: 'signal' })),
   )
@@ -465,6 +517,17 @@ test('refuses a Kubernetes version on which this rotation has not run on real no
     message: expect.stringMatching(/^Kubernetes 1\.36 is untested: /),
     next: 'kcert rotate-ca plan --accept-untested-version 1.36',
   })
+})
+
+test('restarts an API server that is a systemd unit through systemd', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 3)
+  const { observed, target } = await observeIn(scene)
+  const components = observed.components.map((one) => ({ ...one, runsAs: 'unit' as const }))
+  const restarts = planned({ observed: { ...observed, components }, target }, 4)
+    .flatMap(actionsOf)
+    .flatMap((action) => (action.kind === 'restart' ? [[action.how, action.killAfterMs]] : []))
+  expect(restarts).toEqual(nodes.map(() => ['service', undefined]))
 })
 
 test('describes a restart by signal like any other', () => {

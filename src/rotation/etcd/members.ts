@@ -50,14 +50,22 @@ export function apiTrustFiles(observed: Observed<'components'>): readonly EtcdTr
   })
 }
 
-/** Returns true when the file contains only the new CA and the process started after it was written. */
+/** Returns true when the process has read the current content of the file. One that started before an edit of its flag has not. */
+export function hasLoaded(
+  observed: Observed<'files'>,
+  { node, path, flag, running }: EtcdTrustFile,
+): boolean {
+  return running?.flags[flag] === path && hasStartedSince(running, fileAt(observed, node, path))
+}
+
+/** Returns true when the file contains only the new CA and the process has read it. */
 export function trustsNewAlone(
   observed: Observed<'files'>,
-  { node, path, running }: EtcdTrustFile,
+  trust: EtcdTrustFile,
   { newCa }: CaChange,
 ): boolean {
-  const file = fileAt(observed, node, path)
-  return certificatesIn(file).join() === newCa.digest && hasStartedSince(running, file)
+  const file = fileAt(observed, trust.node, trust.path)
+  return certificatesIn(file).join() === newCa.digest && hasLoaded(observed, trust)
 }
 
 /** Returns the processes that may still trust the old CA, so that others must present the bridge certificate to them. */
@@ -126,10 +134,13 @@ export function restartInPlace(
 /** etcd's own back-off and elections are over by then. */
 const settleMs = 5_000
 
-/** Returns the wait between the restarts of two members. With much data a member needs minutes to catch up. */
-export function awaitQuorum(): Task<'wait'> {
+/**
+ * Returns the wait before the restart of the member on `node`, or after the last one. Nothing else happens between it and the restart.
+ * With much data a member needs minutes to catch up.
+ */
+export function awaitQuorum(node?: string): Task<'wait'> {
   const because = 'every member of etcd is healthy, and all agree on one leader'
-  return wait({ kind: 'etcd-quorum', forMs: settleMs }, because, 600_000)
+  return wait({ kind: 'etcd-quorum', forMs: settleMs, ...(node && { node }) }, because, 600_000)
 }
 
 /** Returns the proof at a member with a new connection of a client. A client of the new CA presents the bridge certificate. */

@@ -13,7 +13,6 @@ import {
   type FileHolds,
   fileAt,
   fileKey,
-  hasStartedSince,
   onNode,
   type ProcessId,
   type SectionName,
@@ -23,6 +22,7 @@ import { type CaChange, changeOf, type Target } from '../target.ts'
 import {
   apiTrustFiles,
   type EtcdTrustFile,
+  hasLoaded,
   healthcheckPath,
   memberTrustFiles,
   servingFlags,
@@ -141,14 +141,15 @@ class EtcdWorld implements ModelState {
 
   /** A process that is older than its file may have either CA in memory. */
   private verify(
-    { process, node, path, flag, running }: EtcdTrustFile,
+    trust: EtcdTrustFile,
     verifiesIn: readonly Relation[],
     reload: Reading['reload'] = 'start',
   ): void {
     const { oldCa, newCa } = this.change
+    const { process, node, path, flag, running } = trust
     const file = fileAt(this.snapshot, node, path)
     const value = file && this.valueIn(file.holds, 'trust')
-    const isOlder = reload === 'start' && running !== undefined && !hasStartedSince(running, file)
+    const isOlder = reload === 'start' && running !== undefined && !hasLoaded(this.snapshot, trust)
     const earlier = isOlder ? [oldCa, newCa].map(({ digest }) => this.board.value([digest])) : []
     const values = value === undefined ? earlier : [value, ...earlier]
     const cell = this.board.cell({ label: `${process}, --${flag}`, verifiesIn }, values)

@@ -35,7 +35,7 @@ const next = 'kcert rotate-ca plan'
 export function etcdPreflight(
   observed: Snapshot,
   target: Target,
-  { number }: Pick<Phase, 'number'>,
+  { number, risk }: Pick<Phase, 'number' | 'risk'>,
 ): readonly Refusal[] {
   const unreachable = unseenControlPlanes(observed)
   if (target.isDropping) return unreachable
@@ -58,8 +58,8 @@ export function etcdPreflight(
     ...otherSigners(observed, target),
     ...unsupported(target),
     ...(isFirst ? [...keyElsewhere(observed, target), ...upgradeInProgress(observed, target)] : []),
-    // From phase 3 on, the plan waits for it: the previous run may have stopped while a member restarted.
-    ...(number <= 2 ? disagreeing(observed) : learners(observed)),
+    // A plan with restarts waits for it: the previous run may have stopped while a member restarted.
+    ...(risk === 'restarts' ? learners(observed) : disagreeing(observed)),
   ]
 }
 

@@ -38,7 +38,7 @@ const members: Part<Sees> = (observed, target) => {
   const open = leaderLast(observed.etcdMembers).flatMap((member) => {
     const restarts = memberTrustFiles(member).some((file) => !trustsNewAlone(observed, file, change))
     const keys = staleKeys(observed, member, change)
-    const isUnproven = restarts || !isProven(observed, clientAt(member.id, 'old', 'refused'), 0)
+    const isUnproven = restarts || !refusesOld(observed, member)
     return restarts || keys.length > 0 || isUnproven ? [{ member, restarts, keys, isUnproven }] : []
   })
   return {
@@ -48,16 +48,13 @@ const members: Part<Sees> = (observed, target) => {
       ...(isUnproven && !restarts ? [{ at, what: 'not yet proven to refuse clients of the old CA' }] : []),
     ]),
     steps: [
-      // Never two members at once: the previous run may have stopped in the middle of a restart.
-      ...(open.some(({ restarts }) => restarts) ? [awaitQuorum()] : []),
       ...open.flatMap(({ member, restarts, keys, isUnproven }) => [
         ...(restarts ? replaced(observed, member, change) : []),
         ...keys.map((file) => rewrite(file, { kind: 'ca-key', ca: 'etcd', generation: 'new' })),
-        ...(restarts
-          ? [restartInPlace({ process: member.id, running: member.process }), ...gates(observed, member)]
-          : []),
+        ...(restarts ? restarted(observed, member) : []),
         ...(isUnproven ? [probe(clientAt(member.id, 'old', 'refused'))] : []),
       ]),
+      ...(open.some(({ restarts }) => restarts) ? [awaitQuorum()] : []),
     ],
   }
 }
@@ -89,15 +86,11 @@ export const restartEtcd = definePhase<Sees>(etcdRow('restart-etcd'), {
       const wasChanged = paths.some((path) => changed.has(fileKey(member.node, path)))
       const isOpen = trust.length > 0 || (wasChanged && !hasRead(now, member.process, member.node, paths))
       if (!isOpen) return [...files]
-      return [
-        ...files,
-        restartInPlace({ process: member.id, running: member.process }),
-        ...gates(now, member),
-      ]
+      return [...files, ...restarted(now, member)]
     })
     return [
-      ...(back.some(({ kind }) => kind === 'restart') ? [awaitQuorum()] : []),
       ...back,
+      ...(back.some(({ kind }) => kind === 'restart') ? [awaitQuorum()] : []),
       ...apisBack(copies, now),
     ]
   },
@@ -120,12 +113,27 @@ function staleKeys(observed: Observed<'files'>, member: EtcdMemberSnapshot, { ne
   return caKeyFiles(observed, member).filter(({ holds }) => holds.kind !== 'key' || holds.spki !== newCa.spki)
 }
 
-/** The next member restarts only after this. The API server of the node reports its connection to etcd at /readyz. */
-function gates(observed: Observed<'components'>, { node }: EtcdMemberSnapshot): readonly Task[] {
+/**
+ * Returns the restart of a member, directly after the check of the quorum: a pause, a hook or a stopped run may be long ago. The API
+ * server of the node reports its connection to etcd at /readyz.
+ */
+function restarted(
+  observed: Observed<'components'>,
+  { id, node, process: running }: EtcdMemberSnapshot,
+): readonly Task[] {
   const api = apiServerOn(observed, node)?.id
-  if (api === undefined) return [awaitQuorum()]
-  const until = { kind: 'healthy', process: api } as const
-  return [awaitQuorum(), wait(until, `${api} is ready again`, 120_000)]
+  return [
+    awaitQuorum(node),
+    restartInPlace({ process: id, running }),
+    ...(api === undefined ? [] : [wait({ kind: 'healthy', process: api }, `${api} is ready again`, 120_000)]),
+  ]
+}
+
+/** Returns true when the member was proven to refuse clients of the old CA since its CA files were last written. */
+function refusesOld(observed: Observed<'files' | 'evidence'>, member: EtcdMemberSnapshot): boolean {
+  return memberTrustFiles(member).every(({ node, path }) =>
+    isProven(observed, clientAt(member.id, 'old', 'refused'), fileAt(observed, node, path)?.changedAtMs),
+  )
 }
 
 /** Returns the restarts of API servers whose file this phase changed: since then they may have restarted and read the new CA. */

@@ -1,3 +1,4 @@
+import { given } from '../../../errors/given.ts'
 import type { Task } from '../../action.ts'
 import { definePhase, inParts, type Part } from '../../phase.ts'
 import { apiServers, type Observed } from '../../snapshot.ts'
@@ -63,8 +64,10 @@ export function restartedApi(
   const { process: id } = trust
   const api = apiServers(observed).find((one) => one.id === id)
   const delay = delayMs(api?.process?.flags['shutdown-delay-duration'] ?? '')
+  const { how, killAfterMs, ...restart } = restartInPlace(trust, delay + drainMs)
   return [
-    restartInPlace(trust, delay + drainMs),
+    // systemd does not start a unit again that ended after SIGTERM, unless its Restart= says so.
+    api?.runsAs === 'unit' ? { ...restart, how: 'service' } : { ...restart, how, ...given({ killAfterMs }) },
     wait({ kind: 'healthy', process: id }, `${id} is ready again`, 120_000),
   ]
 }

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import type { ProcessFacts } from '../pki/node-access.ts'
+import { ownProcess } from './definitions.ts'
+
+const flags = { name: 'cp1', 'data-dir': '/var/lib/etcd', 'listen-client-urls': 'https://127.0.0.1:2379' }
+
+function etcd(pid: number, name: string, folder = '/var/lib/etcd'): ProcessFacts {
+  const argv = ['etcd', `--name=${name}`, '--data-dir', folder]
+  return { program: 'etcd', pid, startTicks: pid, startedAt: new Date(0), argv }
+}
+
+const pidOf = (processes: readonly ProcessFacts[], its?: typeof flags) => ownProcess(processes, its)?.pid
+
+test('finds the member among other programs of the same name, whatever their order', () => {
+  const others = [etcd(9, 'calico', '/var/etcd/calico-data'), etcd(3, 'tenant'), etcd(4, 'cp1', '/data')]
+  for (const processes of [
+    [...others, etcd(5, 'cp1')],
+    [etcd(5, 'cp1'), ...others],
+  ])
+    expect(pidOf(processes, flags)).toBe(5)
+})
+
+test('finds nothing while the member does not run, although others do', () => {
+  expect(pidOf([etcd(9, 'calico')], flags)).toBeUndefined()
+})
+
+test('takes the youngest of several, and without a manifest only a single one', () => {
+  expect(pidOf([etcd(5, 'cp1'), etcd(8, 'cp1'), etcd(6, 'cp1')], flags)).toBe(8)
+  expect(pidOf([etcd(5, 'cp1')])).toBe(5)
+  expect(pidOf([etcd(5, 'cp1'), etcd(6, 'cp1')])).toBeUndefined()
+})
