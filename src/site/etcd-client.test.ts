@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { certificatePem, keyPem, signedBy, testCa, testKey } from '../../test/pki/kubeadm-tree.ts'
+import { opensslServer } from '../../test/tls/openssl-server.ts'
 import { etcdClientVerdict } from './etcd-client.ts'
 
 // OpenSSL's server requires client certificates as etcd does, and sends an alert to a rejected client.
@@ -42,26 +42,8 @@ writeFileSync(join(folder, 'server.pem'), served.certificate + served.key, { mod
 writeFileSync(join(folder, 'old.crt'), certificatePem(oldCa.certificate))
 writeFileSync(join(folder, 'new.crt'), certificatePem(newCa.certificate))
 
-async function member(trust: 'old' | 'new', version: string): Promise<number> {
-  const words = ['-CAfile', `${trust}.crt`, '-Verify', '3', '-verify_return_error', version]
-  const program = spawn(
-    'openssl',
-    ['s_server', '-accept', '127.0.0.1:0', '-cert', 'server.pem', '-www', ...words],
-    { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] },
-  )
-  onTestFinished(() => ended(program))
-  for await (const chunk of program.stdout) {
-    const port = /ACCEPT [^\n]*:(\d+)/.exec(String(chunk))?.[1]
-    if (port !== undefined) return Number(port)
-  }
-  throw new Error('openssl s_server did not start')
-}
-
-function ended(program: ChildProcess): Promise<void> {
-  return new Promise((done) => {
-    program.once('close', () => done())
-    program.kill()
-  })
+function member(trust: 'old' | 'new', version: string): Promise<number> {
+  return opensslServer(folder, '-CAfile', `${trust}.crt`, '-Verify', '3', '-verify_return_error', version)
 }
 
 const site = { dial: (_node: string, host: string, port: number) => connect({ host, port }) }

@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -6,6 +5,7 @@ import { join } from 'node:path'
 import { createServer } from 'node:tls'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type TlsPair, tlsPair } from '../../test/pki/tls-pair.ts'
+import { opensslServer } from '../../test/tls/openssl-server.ts'
 import { Certificate } from '../x509/certificate.ts'
 import { parseName } from '../x509/name.ts'
 import { type HandshakeOptions, handshake, type TlsVersion } from './handshake.ts'
@@ -21,28 +21,8 @@ afterAll(() => rmSync(folder, { recursive: true }))
 writeFileSync(join(folder, 'ca.crt'), ca.certificate)
 writeFileSync(join(folder, 'server.pem'), server.certificate + server.keyPem, { mode: 0o600 })
 
-/** Starts OpenSSL's server, because node:tls closes the connection to a rejected client without an alert. */
-async function openssl(version: TlsVersion, words: readonly string[]): Promise<number> {
-  const program = spawn(
-    'openssl',
-    ['s_server', '-accept', '127.0.0.1:0', '-cert', 'server.pem', '-www', ...words].concat(
-      version === 'TLSv1.2' ? '-tls1_2' : '-tls1_3',
-    ),
-    { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] },
-  )
-  onTestFinished(() => ended(program))
-  for await (const chunk of program.stdout) {
-    const port = /ACCEPT [^\n]*:(\d+)/.exec(String(chunk))?.[1]
-    if (port !== undefined) return Number(port)
-  }
-  throw new Error('openssl s_server did not start')
-}
-
-function ended(program: ChildProcess): Promise<void> {
-  return new Promise((done) => {
-    program.once('close', () => done())
-    program.kill()
-  })
+function openssl(version: TlsVersion, words: readonly string[]): Promise<number> {
+  return opensslServer(folder, ...words, version === 'TLSv1.2' ? '-tls1_2' : '-tls1_3')
 }
 
 const ask = { method: 'GET', path: '/' }
