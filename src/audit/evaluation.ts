@@ -1,4 +1,5 @@
 import { given } from '../errors/given.ts'
+import { shortList } from '../errors/short-list.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import { kindOf } from './event.ts'
 import type { KnownCredential, KnownCredentials } from './known.ts'
@@ -178,7 +179,7 @@ function gapsOf(table: UsageTable, question: AuditQuestion): string[] {
     const times = holes.map(({ fromMs, toMs }) => `from ${timeText(fromMs)} to ${timeText(toMs)}`)
     if (holes.length > 0)
       gaps.push(
-        `the logs contain no event ${someOf(times)}: give the logs of this time, or use a later --since`,
+        `the logs contain no event ${shortList(times)}: give the logs of this time, or use a later --since`,
       )
   }
   if (table.leftOut > 0)
@@ -189,13 +190,13 @@ function gapsOf(table: UsageTable, question: AuditQuestion): string[] {
   const accounts = users.filter((user) => isServiceAccount(user) || user === otherUsers)
   if (asksForKeys && accounts.length > 0)
     gaps.push(
-      `requests of service accounts have no credential ID: ${someOf(accounts)}; Kubernetes adds it since 1.30`,
+      `requests of service accounts have no credential ID: ${shortList(accounts)}; Kubernetes adds it since 1.30`,
     )
   const others = users.filter((user) => !isServiceAccount(user) && !isWithoutCertificate(user))
   if (!asksForCas || others.length === 0) return gaps
   if (!table.hasCertificateIds)
     gaps.push(
-      `no request with a certificate has a credential ID, but these users made requests: ${someOf(others)}; Kubernetes adds it since 1.32`,
+      `no request with a certificate has a credential ID, but these users made requests: ${shortList(others)}; Kubernetes adds it since 1.32`,
     )
   else {
     // Another API server may be older. Users without certificates, such as those of OpenID Connect, have no credential ID either.
@@ -205,7 +206,7 @@ function gapsOf(table: UsageTable, question: AuditQuestion): string[] {
     )
     if (suspect.length > 0)
       gaps.push(
-        `some requests of users of certificates have no credential ID: ${someOf(suspect)}; Kubernetes adds it since 1.32, and one API server may be older`,
+        `some requests of users of certificates have no credential ID: ${shortList(suspect)}; Kubernetes adds it since 1.32, and one API server may be older`,
       )
   }
   return gaps
@@ -225,11 +226,6 @@ function usersOfCertificates({ credentials }: UsageTable): Set<string> {
 /** Users of the API server itself, of clients without credentials, and of bootstrap tokens. */
 function isWithoutCertificate(user: string): boolean {
   return user === 'system:apiserver' || user === 'system:anonymous' || user.startsWith('system:bootstrap:')
-}
-
-function someOf(names: readonly string[]): string {
-  const more = names.length > 5 ? ` and ${names.length - 5} more` : ''
-  return `${names.slice(0, 5).join(', ')}${more}`
 }
 
 function notesOf(table: UsageTable, logs: readonly LogReading[], nowMs: number): string[] {

@@ -1,4 +1,5 @@
 import { orUndefined } from '../errors/caught.ts'
+import { isObject } from '../errors/is-object.ts'
 
 // One event of an API server's audit log (audit.k8s.io, k8s.io/apiserver/pkg/apis/audit/v1/types.go), reduced to the credential
 // of the request, who used it, and from where.
@@ -122,10 +123,6 @@ function certificateIn({ verb, objectRef, requestObject }: Json): AuditEvent['ce
   if (resource === 'podcertificaterequests' && typeof certificateChain === 'string')
     return { of: `podcertificaterequest ${textOf(namespace)}/${textOf(name)}`, pem: certificateChain }
   return undefined
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function objectOf(value: unknown): Json {

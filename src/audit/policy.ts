@@ -1,4 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
+import { shortList } from '../errors/short-list.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { plainValue } from '../kubeconfig/node.ts'
 import { lineText, schemaFault } from '../kubeconfig/schema-fault.ts'
@@ -265,24 +266,19 @@ function hiddenCertificates({ number }: Rule): AuditPolicyFinding {
 /** Returns the requests that a rule is about, in words. */
 function targetText({ users, groups, verbs, namespaces, resources, urls }: Rule): string {
   const parts = [
-    users.length > 0 && `users ${someOf(users)}`,
-    groups.length > 0 && `groups ${someOf(groups)}`,
-    verbs.length > 0 && `verbs ${someOf(verbs)}`,
-    resources.length > 0 && `resources ${someOf(resources.flatMap(resourceNames))}`,
+    users.length > 0 && `users ${shortList(users)}`,
+    groups.length > 0 && `groups ${shortList(groups)}`,
+    verbs.length > 0 && `verbs ${shortList(verbs)}`,
+    resources.length > 0 && `resources ${shortList(resources.flatMap(resourceNames))}`,
     namespaces.length > 0 &&
-      `namespaces ${someOf(namespaces.map((name) => (name === '' ? '"" (not namespaced)' : name)))}`,
-    urls.length > 0 && `URLs ${someOf(urls)}`,
+      `namespaces ${shortList(namespaces.map((name) => (name === '' ? '"" (not namespaced)' : name)))}`,
+    urls.length > 0 && `URLs ${shortList(urls)}`,
   ].filter(Boolean)
   return parts.length === 0 ? 'all requests' : `requests with ${parts.join('; ')}`
 }
 
 function resourceNames({ group, resources, names }: GroupResources): string[] {
   const suffix = group === '' ? '' : `.${group}`
-  const limit = names.length === 0 ? '' : ` (only ${someOf(names)})`
+  const limit = names.length === 0 ? '' : ` (only ${shortList(names)})`
   return (resources.length === 0 ? ['*'] : resources).map((one) => `${one}${suffix}${limit}`)
-}
-
-function someOf(names: readonly string[]): string {
-  const more = names.length > 5 ? ` and ${names.length - 5} more` : ''
-  return `${names.slice(0, 5).join(', ')}${more}`
 }

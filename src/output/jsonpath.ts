@@ -1,3 +1,4 @@
+import { isObject } from '../errors/is-object.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { printable } from './terminal.ts'
 
@@ -192,10 +193,6 @@ function compares(found: unknown, { operator, value }: Comparison): boolean {
 function childrenOf(value: unknown): unknown[] {
   if (Array.isArray(value)) return value
   return isObject(value) ? Object.values(value) : []
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Strings unchanged, except that each line is made printable: names may come from an attacker. */

@@ -1,3 +1,6 @@
+import { orUndefined } from '../errors/caught.ts'
+import { parseDuration } from './duration.ts'
+
 // Flags on a command line as Kubernetes components parse them (pflag; etcd treats one dash as two).
 
 /** One flag in a command line. */
@@ -51,6 +54,14 @@ export function flagsOf(argv: readonly string[]): Flags {
   const gates = words.flatMap(({ name, value }) => (name === 'feature-gates' ? [value] : []))
   const flags = Object.fromEntries(words.map(({ name, value }) => [name, value]))
   return gates.length > 1 ? { ...flags, 'feature-gates': gates.join() } : flags
+}
+
+/**
+ * Returns how long an API server still serves after SIGTERM, in milliseconds: --shutdown-delay-duration, 0 if it is not set or not a
+ * duration.
+ */
+export function shutdownDelayMs({ 'shutdown-delay-duration': text = '0' }: Flags): number {
+  return Math.max(0, orUndefined(() => parseDuration(text)) ?? 0)
 }
 
 /** Returns the last part of a program's path: "/usr/local/bin/kubelet" → "kubelet". */

@@ -5,7 +5,7 @@ import { kubeadmFolders } from '../pki/kubeadm.ts'
 import { readKubeletConfiguration, withKubeletFlags } from '../pki/kubelet-configuration.ts'
 import type { NodeAccess, ComponentName as NodeComponent, ProcessFacts } from '../pki/node-access.ts'
 import type { UnitFile } from '../pki/systemd-unit.ts'
-import { healthcheckPath, servingFlags } from '../rotation/etcd/members.ts'
+import { healthcheckPath, servingFlags, trustFlags } from '../rotation/etcd/members.ts'
 import { inventoryNode, unitOf } from '../rotation/inventory.ts'
 import { caFileOf, folderOn, keyPathFor } from '../rotation/material.ts'
 import type {
@@ -331,8 +331,7 @@ export class NodeWatch {
 function etcdPaths(flags: Flags, components: readonly ComponentSnapshot[]): readonly string[] {
   const apis = components.filter(({ name }) => name === 'kube-apiserver')
   const trust = [
-    flags['trusted-ca-file'],
-    flags['peer-trusted-ca-file'],
+    ...trustFlags.map((flag) => flags[flag]),
     ...apis.map((api) => caFileOf(api, 'etcd')),
   ].filter((path) => path !== undefined)
   const leaves = [

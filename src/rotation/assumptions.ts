@@ -1,9 +1,10 @@
+import { shortList } from '../errors/short-list.ts'
 import { capabilities, isAssumption, whyEarlier } from './capabilities.ts'
 import { convergenceOf, isWaived, notUpdatingBundles } from './convergence.ts'
 import { nodeNamed, whyUnready } from './kubelet-steps.ts'
 import { apiServers, type Snapshot } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
-import { minorOf, shortList } from './tested-versions.ts'
+import { minorOf } from './tested-versions.ts'
 import { kubeletCaFileOf } from './trust-files.ts'
 
 /** A process, and why it counts as an earlier version. */

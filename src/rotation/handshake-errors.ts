@@ -1,10 +1,10 @@
 import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
+import { shortList } from '../errors/short-list.ts'
 import { evidenceKey, type ProbeSubject } from './action.ts'
 import { isWaived } from './convergence.ts'
 import type { ProbeAnswer } from './ports.ts'
 import type { HandshakeRate, Observed, PodSnapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
-import { shortList } from './tested-versions.ts'
 
 // Distinguishes two causes of failed TLS handshakes at an API server. Every cluster has TCP checks of load balancers, scanners,
 // and clients that close the connection. Other clients do not trust the new certificate. The counter

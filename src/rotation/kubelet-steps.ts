@@ -1,3 +1,4 @@
+import { shortList } from '../errors/short-list.ts'
 import { datedFileName } from '../pki/kubelet.ts'
 import type { Task } from './action.ts'
 import { capabilities, whyEarlier } from './capabilities.ts'
@@ -16,8 +17,7 @@ import {
   servingPathOf,
 } from './snapshot.ts'
 import type { CaChange, Target } from './target.ts'
-import { firstAlone, probe, rewrite, wait, write } from './tasks.ts'
-import { shortList } from './tested-versions.ts'
+import { firstAlone, probe, restart, rewrite, wait, write } from './tasks.ts'
 
 // A kubelet reads the CA data of its kubeconfig and both of its certificates at startup. A change of the CA does not renew any of
 // them. kcert therefore writes all three, and one restart loads them together.
@@ -177,8 +177,7 @@ export function nodeNamed({ nodes }: Observed<'nodes'>, node: string) {
 }
 
 function kubeletRestart({ id, process: running }: KubeletSnapshot): Task<'restart'> {
-  const replaces = running && { replaces: running.startedAtMs }
-  return { kind: 'restart', process: id, ...replaces, how: 'service' }
+  return restart(id, running, 'service')
 }
 
 function filesOf(observed: Observed<'files'>, kubelet: KubeletSnapshot) {

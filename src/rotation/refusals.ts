@@ -3,7 +3,7 @@ import type { CertificateRecord } from './certificate-record.ts'
 import { caFileOf, kcertFolderFor, keyPathFor } from './material.ts'
 import type { Phase, Refusal } from './phase.ts'
 import { apiServerOn, apiServers, fileAt, type Observed, onNode, type Snapshot } from './snapshot.ts'
-import { type CaName, changeOf, type Target } from './target.ts'
+import { type CaChange, type CaName, changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
 import { untestedVersions } from './tested-versions.ts'
 import { movedFlags, movers } from './touched-files.ts'
@@ -187,20 +187,26 @@ function filesApart(observed: Observed<'components'>, target: Target): readonly 
 }
 
 function keysElsewhere(observed: Observed<'components' | 'files'>, { changes }: Target): readonly Refusal[] {
-  const apis = apiServers(observed)
-  const [api] = apis
-  if (api === undefined) return []
-  return changes.flatMap(({ ca, oldCa }) => {
-    const path = caFileOf(api, ca)
-    const hasKey = apis.some(({ node }) => {
-      const holds = fileAt(observed, node, path && keyPathFor(path))?.holds
-      return holds?.kind === 'key' && holds.spki === oldCa.spki
-    })
-    return when(!hasKey, {
+  if (apiServers(observed).length === 0) return []
+  return changes.flatMap((change) => {
+    const { ca } = change
+    return when(!isKeyOnNode(observed, change), {
       what: `no control-plane node has the key of the ${ca} CA`,
       why: 'kube-controller-manager signs with it until phase 7, and phase 1 signs the bridge certificate with it; rotate an external CA manually, as in the Kubernetes documentation',
       next: planOfOther(ca),
     })
+  })
+}
+
+/** Returns true when a node has the key of the old CA beside the CA file of its API server. */
+export function isKeyOnNode(
+  observed: Observed<'components' | 'files'>,
+  { ca, oldCa }: Pick<CaChange, 'ca' | 'oldCa'>,
+): boolean {
+  return apiServers(observed).some((api) => {
+    const path = caFileOf(api, ca)
+    const holds = fileAt(observed, api.node, path && keyPathFor(path))?.holds
+    return holds?.kind === 'key' && holds.spki === oldCa.spki
   })
 }
 

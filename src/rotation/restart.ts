@@ -8,7 +8,7 @@ import {
   hasStartedSince,
   type Observed,
 } from './snapshot.ts'
-import { wait } from './tasks.ts'
+import { restart, wait } from './tasks.ts'
 
 // How a component starts to use the required flags and files. kcert edits its definition if necessary, and replaces a process
 // that read something older. Standbys come first and the leader last, so each pass changes the leader only once.
@@ -111,10 +111,7 @@ export function restartOf(
   { id, name, process: running, runsAs }: ComponentSnapshot,
 ): Task<'restart'> {
   return {
-    kind: 'restart',
-    process: id,
-    ...(running && { replaces: running.startedAtMs }),
-    how: runsAs === 'static-pod' ? 'definition' : 'service',
+    ...restart(id, running, runsAs === 'static-pod' ? 'definition' : 'service'),
     ...(observed.leases.some((lease) => lease.name === name) && { lease: name }),
   }
 }

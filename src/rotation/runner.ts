@@ -1,4 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
+import { shortList } from '../errors/short-list.ts'
 import {
   type Action,
   type ActionOf,
@@ -32,7 +33,6 @@ import { SharedObservations } from './shared-observations.ts'
 import { fileAt, type SectionName, type Snapshot } from './snapshot.ts'
 import { changeOf, isPlanned, type Target } from './target.ts'
 import type { Settings } from './target-reading.ts'
-import { shortList } from './tested-versions.ts'
 import { downgradesIn } from './upgrades.ts'
 
 // observe → plan → confirm → act → observe, until the phase has no pending items. To resume, run it again: kcert reads the

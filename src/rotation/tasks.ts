@@ -1,5 +1,12 @@
 import type { Action, Condition, Content, Lane, ObjectChange, ProbeSubject, Step, Task } from './action.ts'
-import { type FileSnapshot, fileAt, type ObjectReference, type Observed } from './snapshot.ts'
+import {
+  type FileSnapshot,
+  fileAt,
+  type ObjectReference,
+  type Observed,
+  type ProcessId,
+  type ProcessSnapshot,
+} from './snapshot.ts'
 
 // Building blocks for the steps of phases.
 
@@ -22,6 +29,15 @@ export function write(
 
 export function patch(object: ObjectReference, version: string, change: ObjectChange): Task<'patch-object'> {
   return { kind: 'patch-object', object, version, change }
+}
+
+/** Returns the restart of a process. `running`: the process that it replaces, if one runs. */
+export function restart(
+  process: ProcessId,
+  running: Pick<ProcessSnapshot, 'startedAtMs'> | undefined,
+  how: Task<'restart'>['how'],
+): Task<'restart'> {
+  return { kind: 'restart', process, ...(running && { replaces: running.startedAtMs }), how }
 }
 
 /** Returns a wait. `because`: what it waits for, as a sentence fragment. */

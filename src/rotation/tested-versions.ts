@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { shortList } from '../errors/short-list.ts'
 import type { Refusal } from './phase.ts'
 import type { ComponentName, Observed } from './snapshot.ts'
 import type { Target } from './target.ts'
@@ -45,11 +46,6 @@ export function untestedVersions(
     const what = `Kubernetes ${minor} is untested: ${names}`
     return [{ what, why: 'which files a process reloads depends on the minor version', next: accept }]
   })
-}
-
-/** Returns at most five names, and how many more there are. */
-export function shortList(names: readonly string[], between = ', '): string {
-  return `${names.slice(0, 5).join(between)}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`
 }
 
 /** Returns "1.36" for "v1.36.3-eks-1a2b3c"; undefined for text without a version. */

@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { shortList } from '../errors/short-list.ts'
 import { kubeadmVersion } from '../pki/kubeadm-organization.ts'
 import { quoted } from '../x509/strings.ts'
 import { actionsOf, type Step } from './action.ts'
@@ -19,7 +20,7 @@ import {
   type Snapshot,
 } from './snapshot.ts'
 import { changeOf, isPlanned, type Target } from './target.ts'
-import { shortList, versioned } from './tested-versions.ts'
+import { versioned } from './tested-versions.ts'
 
 // `kubeadm upgrade` in the middle of a rotation. It issues leaf certificates with the first CA in ca.crt, which is the old one
 // until phase 12, and writes manifests of another version (Kubernetes 1.32 to 1.37: phases/upgrade/staticpods.go).

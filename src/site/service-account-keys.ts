@@ -11,11 +11,11 @@ import type {
   NodeTokens,
   Reading,
 } from '../rotation/service-account-key/observed.ts'
-import { certificateOfBlock } from '../x509/certificate.ts'
-import { isPrivateKeyLabel, isPublicKeyLabel, readPrivateKey, readPublicKey } from '../x509/keys.ts'
-import { type PemBlock, readPem } from '../x509/pem.ts'
-import type { PublicKeyInfo } from '../x509/public-key.ts'
-import { keyIdOf, readServiceAccountToken, type ServiceAccountToken } from '../x509/service-account-token.ts'
+import {
+  readServiceAccountToken,
+  type ServiceAccountToken,
+  serviceAccountKeyIds,
+} from '../x509/service-account-token.ts'
 import { nodeNamed, type Site } from './site.ts'
 
 // The service account keys of API servers and controller managers, and the tokens on nodes. Private keys and tokens stay in
@@ -106,28 +106,14 @@ async function keyFilesOf(
   })
 }
 
-/**
- * Returns the IDs of the keys that Kubernetes reads from a file: to verify, public keys, private keys and certificates in PEM; to
- * sign, the first private key (client-go util/keyutil/key.go).
- */
+/** Returns the IDs of the keys that Kubernetes reads from a file, or why there is none. */
 export function keyIdsIn(content: Uint8Array, use: KeyUse = 'verifies'): Reading<readonly string[]> {
   try {
-    const { blocks } = readPem(content)
-    const signing = blocks.filter(({ label }) => isPrivateKeyLabel(label)).slice(0, 1)
-    const ids = (use === 'signs' ? signing : blocks).flatMap((block) => {
-      const key = publicKeyIn(block)
-      return key?.algorithm === 'RSA' || key?.algorithm === 'ECDSA' ? [keyIdOf(key)] : []
-    })
+    const ids = serviceAccountKeyIds(content, use)
     return ids.length === 0 ? { unread: 'it contains no key in PEM that Kubernetes reads' } : { value: ids }
   } catch (error) {
     return { unread: messageOf(error) }
   }
-}
-
-function publicKeyIn(block: PemBlock): PublicKeyInfo | undefined {
-  if (block.label === 'CERTIFICATE') return certificateOfBlock(block).publicKey
-  if (isPublicKeyLabel(block.label)) return readPublicKey(block)
-  return isPrivateKeyLabel(block.label) ? readPrivateKey(block).publicKey : undefined
 }
 
 // Prints a line for each token: m (mounted) or f (in a file), header and claims, path. The signature stays on the node. What cannot

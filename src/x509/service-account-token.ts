@@ -1,5 +1,9 @@
 import { orUndefined } from '../errors/caught.ts'
 import { given } from '../errors/given.ts'
+import { isObject } from '../errors/is-object.ts'
+import { certificateOfBlock } from './certificate.ts'
+import { isPrivateKeyLabel, isPublicKeyLabel, readPrivateKey, readPublicKey } from './keys.ts'
+import { type PemBlock, readPem } from './pem.ts'
 import type { PublicKeyInfo } from './public-key.ts'
 
 // Key IDs and claims of service account tokens. Only header and claims are read, never the signature, so nothing that is
@@ -28,6 +32,25 @@ export interface ServiceAccountToken {
  */
 export function keyIdOf({ sha256 }: Pick<PublicKeyInfo, 'sha256'>): string {
   return Buffer.from(sha256, 'hex').toString('base64url')
+}
+
+/**
+ * Returns the IDs of the keys that Kubernetes reads from a file: to verify tokens, public keys, private keys and certificates in PEM;
+ * to sign them, the first private key (client-go util/keyutil/key.go). Throws the errors of damaged certificates and keys.
+ */
+export function serviceAccountKeyIds(content: Uint8Array, use: 'signs' | 'verifies' = 'verifies'): string[] {
+  const { blocks } = readPem(content)
+  const signing = blocks.filter(({ label }) => isPrivateKeyLabel(label)).slice(0, 1)
+  return (use === 'signs' ? signing : blocks).flatMap((block) => {
+    const key = publicKeyIn(block)
+    return key?.algorithm === 'RSA' || key?.algorithm === 'ECDSA' ? [keyIdOf(key)] : []
+  })
+}
+
+function publicKeyIn(block: PemBlock): PublicKeyInfo | undefined {
+  if (block.label === 'CERTIFICATE') return certificateOfBlock(block).publicKey
+  if (isPublicKeyLabel(block.label)) return readPublicKey(block)
+  return isPrivateKeyLabel(block.label) ? readPrivateKey(block).publicKey : undefined
 }
 
 // The API server accepts a header of 1 MiB in all. Its own tokens have less than 2 KiB.
@@ -67,10 +90,6 @@ type Json = Readonly<Record<string, unknown>>
 function objectIn(base64url: string): Json | undefined {
   const value = orUndefined((): unknown => JSON.parse(Buffer.from(base64url, 'base64url').toString('utf8')))
   return isObject(value) ? value : undefined
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function tokenOf(header: Json, claims: Json): ServiceAccountToken | undefined {

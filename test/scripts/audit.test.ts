@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -452,6 +453,11 @@ test('rejects a file without the old CA or key', () => {
   expect([ca.exit, ca.stderr]).toEqual([3, expect.stringContaining('contains no CA certificate')])
   const key = kcert(['audit', '-', '--sa-key', join(at, 'text')])
   expect([key.exit, key.stderr]).toEqual([2, expect.stringContaining('contains no service account key')])
+  // Kubernetes signs tokens with RSA and ECDSA only: the ID of another key is in no token, so none would be found.
+  const { publicKey } = generateKeyPairSync('ed25519')
+  writeFileSync(join(at, 'ed25519.pub'), publicKey.export({ type: 'spki', format: 'pem' }))
+  const other = kcert(['audit', '-', '--sa-key', join(at, 'ed25519.pub')])
+  expect([other.exit, other.stderr]).toEqual([2, expect.stringContaining('contains no service account key')])
 })
 
 test('prints a policy that its own check accepts', () => {

@@ -5,15 +5,15 @@ import { withCluster } from '../../cli/cluster.ts'
 import type { Context } from '../../cli/context.ts'
 import type { ClusterFlags } from '../../cli/flags.ts'
 import { readInput } from '../../cli/input.ts'
+import { orUndefined } from '../../errors/caught.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { Inspection } from '../../inspection/inspection.ts'
-import { partsOfPem } from '../../inspection/read-material.ts'
 import type { Source, UnreadableSource } from '../../inspection/source.ts'
 import { defaultThresholds } from '../../inspection/thresholds.ts'
 import { placeText } from '../../output/places.ts'
 import { readFile } from '../../system/files.ts'
-import { keyIdOf } from '../../x509/service-account-token.ts'
+import { serviceAccountKeyIds } from '../../x509/service-account-token.ts'
 import { scanCluster } from '../inspect/cluster.ts'
 import { readTargets } from '../inspect/targets.ts'
 
@@ -38,7 +38,8 @@ export async function readOldSigners(
   }
   const keyIds = new Set<string>()
   for (const file of keyFiles) {
-    const ids = keyIdsIn(await readInput(file, context))
+    const bytes = await readInput(file, context)
+    const ids = orUndefined(() => serviceAccountKeyIds(bytes)) ?? []
     if (ids.length === 0)
       throw new KcertError('KCERT_USAGE', `${file} contains no service account key`, {
         why: '--sa-key takes a public or private key in PEM, such as sa.pub, which is not encrypted',
@@ -47,18 +48,6 @@ export async function readOldSigners(
     for (const id of ids) keyIds.add(id)
   }
   return { cas, keyIds }
-}
-
-function keyIdsIn(bytes: Uint8Array): string[] {
-  return partsOfPem(bytes).flatMap((part) => {
-    const publicKey =
-      part.kind === 'key'
-        ? part.key.publicKey
-        : part.kind === 'certificate'
-          ? part.certificate.publicKey
-          : undefined
-    return publicKey === undefined ? [] : [keyIdOf(publicKey)]
-  })
 }
 
 interface KnownSources {

@@ -1,5 +1,5 @@
-import type { ProbeSubject, Task } from '../action.ts'
-import { isSignedByCa } from '../certificate-record.ts'
+import type { ProbeSubject, Step, Task } from '../action.ts'
+import { type Digest, isSignedByCa } from '../certificate-record.ts'
 import { leafIn } from '../leaves.ts'
 import { keyPathFor } from '../material.ts'
 import {
@@ -15,7 +15,7 @@ import {
   type ProcessSnapshot,
 } from '../snapshot.ts'
 import type { CaChange } from '../target.ts'
-import { wait } from '../tasks.ts'
+import { firstAlone, restart, wait } from '../tasks.ts'
 
 // Who trusts etcd's CA, and who presents certificates of it.
 
@@ -30,7 +30,7 @@ export interface EtcdTrustFile {
   readonly running: ProcessSnapshot | undefined
 }
 
-const trustFlags = ['trusted-ca-file', 'peer-trusted-ca-file'] as const
+export const trustFlags = ['trusted-ca-file', 'peer-trusted-ca-file'] as const
 export const servingFlags = { client: 'cert-file', peer: 'peer-cert-file' } as const
 
 /** Returns the files with the CAs that a member trusts, each once for each flag. */
@@ -48,6 +48,11 @@ export function apiTrustFiles(observed: Observed<'components'>): readonly EtcdTr
     const path = flags[flag]
     return path === undefined ? [] : [{ process: id, node, path, flag, running: process }]
   })
+}
+
+/** Returns the files with etcd's CA on all nodes. */
+export function trustFiles(observed: Observed<'components' | 'etcdMembers'>): readonly EtcdTrustFile[] {
+  return [...observed.etcdMembers.flatMap(memberTrustFiles), ...apiTrustFiles(observed)]
 }
 
 /** Returns true when the process has read the current content of the file. One that started before an edit of its flag has not. */
@@ -70,8 +75,7 @@ export function trustsNewAlone(
 
 /** Returns the processes that may still trust the old CA, so that others must present the bridge certificate to them. */
 export function holdersOfOldTrust(observed: Observed<EtcdSections>, change: CaChange): readonly ProcessId[] {
-  const files = [...observed.etcdMembers.flatMap(memberTrustFiles), ...apiTrustFiles(observed)]
-  const open = files.filter((file) => !trustsNewAlone(observed, file, change))
+  const open = trustFiles(observed).filter((file) => !trustsNewAlone(observed, file, change))
   return [...new Set(open.map(({ process }) => process))]
 }
 
@@ -119,16 +123,31 @@ export function leaderLast(members: readonly EtcdMemberSnapshot[]): readonly Etc
  * kubelet first deletes the mirror pod through its own API server, whose etcd has just stopped.
  */
 export function restartInPlace(
-  { process: id, running }: Pick<EtcdTrustFile, 'process' | 'running'>,
+  { process, running }: Pick<EtcdTrustFile, 'process' | 'running'>,
   killAfterMs?: number,
 ): Task<'restart'> {
-  return {
-    kind: 'restart',
-    process: id,
-    ...(running && { replaces: running.startedAtMs }),
-    how: 'signal',
-    ...(killAfterMs !== undefined && { killAfterMs }),
-  }
+  return { ...restart(process, running, 'signal'), ...(killAfterMs !== undefined && { killAfterMs }) }
+}
+
+/**
+ * Returns the steps that write certificates, and then wait until the members on these nodes serve them. Certificates are read at each
+ * handshake, with their whole chain, so nothing restarts.
+ */
+export function presenting(
+  { etcdMembers }: Observed<'etcdMembers'>,
+  writes: readonly Task<'write-file'>[],
+  served: { readonly signedBy: Digest; readonly bridged: boolean },
+  atOnce: number,
+): readonly Step<Task>[] {
+  const byNode = Map.groupBy(writes, ({ node }) => node)
+  const lanes = [...byNode].map(([name, steps]) => ({ name, steps }))
+  const because = served.bridged
+    ? 'the member serves its new certificates with the bridge certificate'
+    : 'the member serves its certificates without the bridge certificate'
+  const waits = etcdMembers
+    .filter(({ node }) => byNode.has(node))
+    .map(({ id: member }) => wait({ kind: 'etcd-serves', member, ...served }, because, 60_000))
+  return [...firstAlone(atOnce, lanes), ...waits]
 }
 
 /** etcd's own back-off and elections are over by then. */

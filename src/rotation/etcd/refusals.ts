@@ -1,10 +1,11 @@
-import { commandLine } from '../../errors/command-line.ts'
+import { shortList } from '../../errors/short-list.ts'
 import { leafIn } from '../leaves.ts'
-import { caFileOf, keyPathFor } from '../material.ts'
+import { caFileOf } from '../material.ts'
 import type { Phase, Refusal } from '../phase.ts'
 import {
   expiredCas,
   intermediates,
+  isKeyOnNode,
   sameKeys,
   unlikeNames,
   unreachableNodes,
@@ -22,9 +23,9 @@ import {
   type Snapshot,
 } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
-import { etcdTestedMinors, shortList, untestedVersions } from '../tested-versions.ts'
+import { etcdTestedMinors, untestedVersions } from '../tested-versions.ts'
 import { upgradeInProgress } from '../upgrades.ts'
-import { apiTrustFiles, etcdLeafFiles, isOfNewCa, memberTrustFiles, servingFlags } from './members.ts'
+import { etcdLeafFiles, isOfNewCa, servingFlags, trustFiles, trustFlags } from './members.ts'
 import { quorumGaps } from './quorum.ts'
 
 // Clusters and states in which kcert does not rotate etcd's CA.
@@ -138,8 +139,7 @@ function otherTrust(observed: Snapshot, target: Target): readonly Refusal[] {
   const change = changeOf(target, 'etcd')
   if (change === undefined) return []
   const { oldCa, newCa } = change
-  const files = [...observed.etcdMembers.flatMap(memberTrustFiles), ...apiTrustFiles(observed)]
-  const found = files.filter(({ node, path }) => {
+  const found = trustFiles(observed).filter(({ node, path }) => {
     const trust = certificatesIn(fileAt(observed, node, path)).join()
     return trust !== oldCa.digest && trust !== newCa.digest
   })
@@ -153,7 +153,7 @@ function otherTrust(observed: Snapshot, target: Target): readonly Refusal[] {
 /** The order of phases 3 and 4 depends on it: an API server reads the new CA when its etcd has restarted with it. */
 function otherFiles(observed: Snapshot): readonly Refusal[] {
   const incomplete = observed.etcdMembers.flatMap(({ id, node, flags }) =>
-    [...Object.values(servingFlags), 'trusted-ca-file', 'peer-trusted-ca-file'].flatMap((flag) =>
+    [...Object.values(servingFlags), ...trustFlags].flatMap((flag) =>
       fileAt(observed, node, flags[flag]) === undefined ? [`${id} --${flag}=${flags[flag] ?? ''}`] : [],
     ),
   )
@@ -203,14 +203,9 @@ function unsupported({ newKeys, reason }: Target): readonly Refusal[] {
 
 function keyElsewhere(observed: Snapshot, target: Target): readonly Refusal[] {
   const change = changeOf(target, 'etcd')
-  const hasKey = apiServers(observed).some((api) => {
-    const path = caFileOf(api, 'etcd')
-    const holds = fileAt(observed, api.node, path && keyPathFor(path))?.holds
-    return holds?.kind === 'key' && holds.spki === change?.oldCa.spki
-  })
-  return when(!hasKey, {
+  return when(change === undefined || !isKeyOnNode(observed, change), {
     what: 'no control-plane node has the key of the etcd CA',
-    why: commandLine`phase 1 signs the bridge certificate with it; copy it beside the CA certificate on one control-plane node (mode 0600)`,
+    why: 'phase 1 signs the bridge certificate with it; copy it beside the CA certificate on one control-plane node (mode 0600)',
     next,
   })
 }

@@ -1,3 +1,4 @@
+import { shortList } from '../../errors/short-list.ts'
 import {
   blindInstant,
   type Convergence,
@@ -12,7 +13,6 @@ import { rollOut } from '../roll-out.ts'
 import type { Observed, PodSnapshot } from '../snapshot.ts'
 import { bundleOf, type CaChange, changeOf, type Target } from '../target.ts'
 import { wait } from '../tasks.ts'
-import { shortList } from '../tested-versions.ts'
 
 export const restartPods = definePhase('restart-pods', {
   sees: ['published', 'pods', 'workloads'],

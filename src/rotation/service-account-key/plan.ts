@@ -1,8 +1,9 @@
 import { commandLine } from '../../errors/command-line.ts'
 import { given } from '../../errors/given.ts'
+import { shortList } from '../../errors/short-list.ts'
+import { shutdownDelayMs } from '../../pki/component-flags.ts'
 import type { ServiceAccountToken } from '../../x509/service-account-token.ts'
 import type { Refusal } from '../phase.ts'
-import { shortList } from '../tested-versions.ts'
 import { timeOf } from '../views.ts'
 import type {
   ApiServerKeys,
@@ -261,7 +262,7 @@ const tokenLifetimeSeconds = 3607
 
 function routineSteps({ apiServers, managers }: Found, verifiers: { readonly mayExist: boolean }): Step[] {
   const servers = apiServers.length
-  const undelayed = apiServers.filter(({ shutdownDelay }) => isNoDelay(shutdownDelay))
+  const undelayed = apiServers.filter(hasNoDelay)
   const wait = verifiers.mayExist ? jwksMaxAgeSeconds : 0
   return [
     {
@@ -343,7 +344,7 @@ function* notesOn(
   reason: RotationReason,
 ): Generator<string> {
   const { apiServers, held } = found
-  const undelayed = apiServers.filter(({ shutdownDelay }) => isNoDelay(shutdownDelay))
+  const undelayed = apiServers.filter(hasNoDelay)
   if (undelayed.length > 0)
     yield `${namesOf(undelayed)}: without --shutdown-delay-duration, a restart cuts up to 3 connections in use${reason === 'compromise' ? '' : '. The first pass sets 15 s, and still has this effect'}`
   if (apiServers.length === 1)
@@ -361,9 +362,8 @@ function* notesOn(
     yield `no counter sees tokens that a client requested for longer than an hour (kubectl create token --duration): the audit log does`
 }
 
-function isNoDelay(duration: string | undefined): boolean {
-  // "0", "0s" and "0h0m" are the same.
-  return duration === undefined || !/[1-9]/.test(duration)
+function hasNoDelay({ shutdownDelay = '0' }: ApiServerKeys): boolean {
+  return shutdownDelayMs({ 'shutdown-delay-duration': shutdownDelay }) === 0
 }
 
 function apiServerView(one: ApiServerKeys): ServiceAccountKeyPlan['apiServers'][number] {

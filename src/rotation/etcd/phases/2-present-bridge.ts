@@ -4,14 +4,21 @@ import { definePhase, inParts, type Part } from '../../phase.ts'
 import { isProven } from '../../proof.ts'
 import { certificatesIn, type FileSnapshot, fileKey, type Observed } from '../../snapshot.ts'
 import { type CaChange, changeOf } from '../../target.ts'
-import { firstAlone, probe, rewrite, wait } from '../../tasks.ts'
+import { probe, rewrite } from '../../tasks.ts'
 import { restoreFiles } from '../../undo.ts'
-import { clientAt, type EtcdSections, etcdLeafFiles, holdersOfOldTrust, isOfNewCa } from '../members.ts'
+import {
+  clientAt,
+  type EtcdSections,
+  etcdLeafFiles,
+  holdersOfOldTrust,
+  isOfNewCa,
+  presenting,
+} from '../members.ts'
 import { etcdRow } from '../phase-table.ts'
 
 type Sees = EtcdSections | 'evidence'
 
-/** Certificates are read at each handshake, with their whole chain, so nothing restarts. Keys, SANs and usages stay the same. */
+/** Keys, SANs and usages stay the same. */
 const chains: Part<Sees> = (observed, target) => {
   const change = changeOf(target, 'etcd')
   const bridge = change?.bridge
@@ -30,24 +37,13 @@ const chains: Part<Sees> = (observed, target) => {
     if (reissues.length > 0 || leaf === undefined) return reissues
     return [rewrite(file, { kind: 'certificates', certificates: [leaf.digest, bridge.digest] })]
   })
-  const lanes = [...Map.groupBy(writes, ({ node }) => node)].map(([name, steps]) => ({ name, steps }))
-  const written = new Set(writes.map(({ node }) => node))
   return {
     gaps: [
       ...open.map(({ file, what }) => ({ at: fileKey(file.node, file.path), what })),
       ...unproven.map(({ id: at }) => ({ at, what: 'not yet proven to accept clients of the new CA' })),
     ],
     steps: [
-      ...firstAlone(target.atOnce, lanes),
-      ...observed.etcdMembers
-        .filter(({ node }) => written.has(node))
-        .map(({ id: member }) =>
-          wait(
-            { kind: 'etcd-serves', member, signedBy: change.newCa.spki, bridged: true },
-            'the member serves its new certificates with the bridge certificate',
-            60_000,
-          ),
-        ),
+      ...presenting(observed, writes, { signedBy: change.newCa.spki, bridged: true }, target.atOnce),
       ...unproven.map(({ id }) => probe(clientAt(id, 'new', 'accepted'))),
     ],
   }

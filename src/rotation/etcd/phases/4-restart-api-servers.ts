@@ -1,10 +1,10 @@
-import { given } from '../../../errors/given.ts'
+import { shortList } from '../../../errors/short-list.ts'
+import { shutdownDelayMs } from '../../../pki/component-flags.ts'
 import type { Task } from '../../action.ts'
 import { definePhase, inParts, type Part } from '../../phase.ts'
 import { apiServers, type Observed } from '../../snapshot.ts'
 import { changeOf } from '../../target.ts'
-import { wait } from '../../tasks.ts'
-import { shortList } from '../../tested-versions.ts'
+import { restart, wait } from '../../tasks.ts'
 import {
   apiTrustFiles,
   type EtcdSections,
@@ -43,7 +43,7 @@ export const restartApiServers = definePhase<EtcdSections>(etcdRow('restart-api-
   },
 
   remarks(observed) {
-    const open = apiServers(observed).filter(({ flags }) => flags['shutdown-delay-duration'] === undefined)
+    const open = apiServers(observed).filter(({ flags }) => shutdownDelayMs(flags) === 0)
     const names = shortList(open.map(({ id }) => id))
     const what = 'requests that are in flight when an API server stops may fail (up to 3 on the lab)'
     return open.length === 0 ? [] : [`no --shutdown-delay-duration: ${names}; ${what}`]
@@ -61,22 +61,13 @@ export function restartedApi(
   observed: Observed<'components'>,
   trust: Pick<EtcdTrustFile, 'process' | 'running'>,
 ): readonly Task[] {
-  const { process: id } = trust
+  const { process: id, running } = trust
   const api = apiServers(observed).find((one) => one.id === id)
-  const delay = delayMs(api?.process?.flags['shutdown-delay-duration'] ?? '')
-  const { how, killAfterMs, ...restart } = restartInPlace(trust, delay + drainMs)
   return [
     // systemd does not start a unit again that ended after SIGTERM, unless its Restart= says so.
-    api?.runsAs === 'unit' ? { ...restart, how: 'service' } : { ...restart, how, ...given({ killAfterMs }) },
+    api?.runsAs === 'unit'
+      ? restart(id, running, 'service')
+      : restartInPlace(trust, shutdownDelayMs(running?.flags ?? {}) + drainMs),
     wait({ kind: 'healthy', process: id }, `${id} is ready again`, 120_000),
   ]
-}
-
-/** Returns the milliseconds of a duration of Go, such as "1m30s"; 0 for any other text. */
-function delayMs(text: string): number {
-  const units = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 } as const
-  if (!/^(?:\d+(?:h|ms|m|s))+$/.test(text)) return 0
-  return text
-    .matchAll(/(\d+)(ms|h|m|s)/g)
-    .reduce((sum, [, count, unit]) => sum + Number(count) * units[unit as keyof typeof units], 0)
 }

@@ -1,11 +1,11 @@
+import { shortList } from '../../../errors/short-list.ts'
 import { definePhase, inParts, type Part } from '../../phase.ts'
 import { isProven } from '../../proof.ts'
 import { certificatesIn, fileAt, fileKey } from '../../snapshot.ts'
 import { changeOf } from '../../target.ts'
-import { firstAlone, probe, rewrite, wait } from '../../tasks.ts'
-import { shortList } from '../../tested-versions.ts'
+import { probe, rewrite } from '../../tasks.ts'
 import { restoreFiles } from '../../undo.ts'
-import { type EtcdSections, etcdLeafFiles, holdersOfOldTrust, servingFlags } from '../members.ts'
+import { type EtcdSections, etcdLeafFiles, holdersOfOldTrust, presenting, servingFlags } from '../members.ts'
 import { etcdRow } from '../phase-table.ts'
 
 type Sees = EtcdSections | 'evidence'
@@ -18,7 +18,6 @@ const chains: Part<Sees> = (observed, target) => {
     rewrite(file, { kind: 'certificates', certificates: certificatesIn(file).slice(0, 1) }),
   )
   const written = new Set(writes.map(({ node }) => node))
-  const lanes = [...Map.groupBy(writes, ({ node }) => node)].map(([name, steps]) => ({ name, steps }))
   const unproven = observed.etcdMembers.filter(({ id: at, node, flags }) => {
     const since = fileAt(observed, node, flags[servingFlags.client])?.changedAtMs
     return written.has(node) || !isProven(observed, { kind: 'old-trust', at, expects: 'refused' }, since)
@@ -34,16 +33,7 @@ const chains: Part<Sees> = (observed, target) => {
         .map(({ id: at }) => ({ at, what: 'not yet proven to need the new CA' })),
     ],
     steps: [
-      ...firstAlone(target.atOnce, lanes),
-      ...observed.etcdMembers
-        .filter(({ node }) => written.has(node))
-        .map(({ id: member }) =>
-          wait(
-            { kind: 'etcd-serves', member, signedBy: change.newCa.spki, bridged: false },
-            'the member serves its certificates without the bridge certificate',
-            60_000,
-          ),
-        ),
+      ...presenting(observed, writes, { signedBy: change.newCa.spki, bridged: false }, target.atOnce),
       ...unproven.map(({ id: at }) => probe({ kind: 'old-trust', at, expects: 'refused' })),
     ],
   }
