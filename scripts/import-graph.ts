@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
 import { layers, testFolders } from './folders.ts'
+import { importsOf } from './imports.ts'
 
 // Walks every import of src/ and prints the chain that breaks a rule: which folder may import which (scripts/folders.ts), and
 // where each package and each system interface may be used.
@@ -59,11 +59,6 @@ const confined: readonly { what: RegExp; where: RegExp; name: string }[] = [
   },
 ]
 
-interface Import {
-  readonly target: string
-  readonly typeOnly: boolean
-}
-
 const files = globSync('src/**/*.ts', { exclude: (path) => path.endsWith('.test.ts') }).sort()
 const imports = new Map(files.map((file) => [file, importsOf(file)]))
 const offences = [
@@ -77,17 +72,6 @@ const offences = [
 for (const offence of offences) process.stderr.write(`${offence}\n`)
 process.stdout.write(`${files.length} files, ${offences.length} offences\n`)
 process.exitCode = offences.length === 0 ? 0 : 1
-
-function importsOf(file: string): Import[] {
-  const source = readFileSync(file, 'utf8')
-  const statements = source.matchAll(
-    /^(?:import|export)\s+(type\s)?[^'"]*?from\s+'(\.[^']+)'|\bimport\('(\.[^']+)'\)|^import '(\.[^']+)'/gm,
-  )
-  return [...statements].map(([, type, from, dynamic, bare]) => ({
-    target: normalize(join(dirname(file), (from ?? dynamic ?? bare)!)),
-    typeOnly: type !== undefined,
-  }))
-}
 
 function folderOf(file: string): string {
   const [, folder = '', rest] = file.split('/')

@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { appendRow, isDone, readRows, rowOf, tableOf } from './matrix.ts'
+import { appendRow, isDone, readRows, rowOf, sourcesOfRotation, tableOf } from './matrix.ts'
 import { describeEvidence } from './rotation-evidence.ts'
 
 const evidence = describeEvidence({
@@ -47,6 +47,33 @@ test('skips a rehearsal that passed on the same sources; repeats one that failed
     appendRow(file, rowOf({ ...good, sources: dirty }, evidence))
     expect([...readRows(file, dirty).values()].map(isDone)).toEqual([false])
     expect(isDone(undefined)).toBe(false)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test('rows stay valid while no file changes that a command of rotate-ca loads', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kcert-matrix-'))
+  const write = (path: string, text: string): void => {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+  try {
+    write('src/main.ts', '')
+    write('src/commands/rotate-ca.ts', "import { a } from '../rotation/a.ts'\n")
+    write('src/commands/rotate-ca/plan.ts', "const b = await import('../../rotation/b.ts')\n")
+    write('src/rotation/a.ts', "import type { C } from './c.ts'\n")
+    for (const path of ['src/rotation/b.ts', 'src/rotation/c.ts', 'src/commands/probe.ts']) write(path, '')
+    const before = sourcesOfRotation(folder)
+    write('src/rotation/c.ts', '// only a type of it is used')
+    write('src/commands/probe.ts', '// changed')
+    write('src/commands/rotate-ca/plan.test.ts', '// new')
+    expect(sourcesOfRotation(folder)).toBe(before)
+    for (const path of ['src/main.ts', 'src/rotation/a.ts', 'src/rotation/b.ts']) {
+      const then = sourcesOfRotation(folder)
+      write(path, '// changed')
+      expect(sourcesOfRotation(folder)).not.toBe(then)
+    }
   } finally {
     rmSync(folder, { recursive: true })
   }

@@ -1,4 +1,7 @@
-import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { appendFileSync, existsSync, globSync, readFileSync } from 'node:fs'
+import { relative } from 'node:path'
+import { withImports } from '../../scripts/imports.ts'
 import { run } from './command.ts'
 import { folders } from './state.ts'
 
@@ -6,7 +9,7 @@ import { folders } from './state.ts'
 
 export interface Row {
   readonly commit: string
-  /** The Git tree of src, which other commits may share. Ends in "-dirty" where the checkout had uncommitted changes. */
+  /** Digest of the sources of a rotation, which other commits may share. Ends in "-dirty" where the checkout had uncommitted changes. */
   readonly sources: string
   readonly name: string
   readonly isGood: boolean
@@ -58,13 +61,27 @@ export function tableOf(rows: Iterable<Row>): string {
   return lines.map((cells) => `| ${cells.join(' | ')} |\n`).join('')
 }
 
-/** Returns the commit of this checkout and the tree of its production sources. */
+/** Returns the commit of this checkout and the digest of all that the commands of `rotate-ca` load. */
 export async function currentSources(): Promise<Pick<Row, 'commit' | 'sources'>> {
   const git = async (...args: string[]): Promise<string> =>
     (await run(['git', ...args], { cwd: folders.checkout })).stdout.trim()
   const changed = await git('status', '--porcelain', '--untracked-files=no')
-  const sources = await git('rev-parse', 'HEAD:./src')
-  return { commit: await git('rev-parse', 'HEAD'), sources: `${sources}${changed === '' ? '' : '-dirty'}` }
+  return {
+    commit: await git('rev-parse', 'HEAD'),
+    sources: `${sourcesOfRotation(folders.checkout)}${changed === '' ? '' : '-dirty'}`,
+  }
+}
+
+/** The manifest is left out: it is generated, and holds the help of every command. */
+export function sourcesOfRotation(checkout: string): string {
+  const commands = globSync(`${checkout}/src/commands/rotate-ca{,/**/*}.ts`, {
+    exclude: (path) => path.endsWith('.test.ts'),
+  })
+  const hash = createHash('sha256')
+  for (const file of withImports([...commands, `${checkout}/src/main.ts`])) {
+    if (!file.endsWith('.json')) hash.update(`${relative(checkout, file)}\n`).update(readFileSync(file))
+  }
+  return hash.digest('hex').slice(0, 40)
 }
 
 export function readRows(file: string, sources: string): Map<string, Row> {

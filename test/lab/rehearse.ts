@@ -35,7 +35,7 @@ Rotations of the lab's cluster, watched, with their evidence. Without flags: thr
 RSA, by one command. --full: the variants too, one after the other, some two hours on two cores; --only runs the one of that name.
 --matrix: the first on each minor version, and on mixes, one of them of control planes, each after every other command, and those with
 an upgrade in between; prints a table. With --only its rehearsals of these names alone: rsa-1.34, upgrade-after-7. What was good on
-the same sources (src) is not run again, unless --again says so. kcert refuses a version that is not in src/rotation/tested-versions.ts:
+the same sources (all that rotate-ca loads) is not run again, unless --again says so. kcert refuses a version that is not in src/rotation/tested-versions.ts:
 add it there first, and keep it when its rehearsal succeeds. Exit code 3 when a rehearsal was not as it must be.
 `
 

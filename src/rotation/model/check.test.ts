@@ -291,6 +291,13 @@ test.each<[BrokenEdge['kind'], string, string]>([
   expect(refusal.next).toBe(next)
 })
 
+test('a refusal while the old CA is dropped asks for certificates of the new CA', () => {
+  const { why, next } = refusalOf({ ...edge, kind: 'client', phase: 12 })
+  expect(why).toMatch(/every certificate must be issued by the new CA before the old CA is dropped$/)
+  expect(next).toBe('kcert rotate-ca --phase 11')
+  expect(refusalOf({ ...edge, phase: 12, flaw: 'two certificates' }).next).toBe('kcert rotate-ca plan')
+})
+
 test('a refusal of a plan that stops a signer names the signer', () => {
   expect(refusalOf({ ...edge, flaw: 'two certificates' })).toEqual({
     what: 'the plan of phase 9 would stop a: two certificates',

@@ -143,7 +143,7 @@ export function brokenConnection(
 /** Returns the refusal of a plan that breaks a connection. */
 export function refusalOf(edge: BrokenEdge): Refusal {
   const { kind, presenter, verifier, shows, trusts, refusing, flaw, after, phase } = edge
-  const advice = adviceFor[flaw === undefined ? kind : 'signing']
+  const advice = adviceIn(phase, flaw === undefined ? kind : 'signing')
   if (flaw !== undefined) {
     return {
       what: `the plan of phase ${phase} would stop ${presenter}: ${flaw}`,
@@ -208,4 +208,13 @@ const adviceFor: Readonly<Record<BrokenPair['kind'], Advice>> = {
     why: 'kubelets, controller-managers and schedulers must trust both CAs first',
     next: 'kcert rotate-ca --through 6',
   },
+}
+
+/** Returns what must come first. Phase 12 drops the old CA, so trust in both CAs is no help there. */
+function adviceIn(phase: number, kind: BrokenPair['kind']): Advice {
+  if (phase !== 12 || kind === 'signing') return adviceFor[kind]
+  return {
+    why: 'every certificate must be issued by the new CA before the old CA is dropped',
+    next: 'kcert rotate-ca --phase 11',
+  }
 }
