@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issue, type KeyPair, readPair } from './certificates.ts'
 import { until } from './command.ts'
-import { isTrue, kubectl, list, type Pod } from './kubectl.ts'
+import { isTrue, kubectl, list, type Pod, patientKubectl } from './kubectl.ts'
 import { hostPath } from './node.ts'
 import type { ClusterSpec } from './spec.ts'
 import { folders } from './state.ts'
@@ -46,6 +46,35 @@ export async function installAddons(spec: ClusterSpec, steps: Steps): Promise<vo
     for (const name of ['workloads', 'metrics-server', 'webhook']) await applyFile(`${name}.yaml`, ca)
   })
   await steps.step('aggregated API and webhook answer', waitForAddons)
+}
+
+/** The Deployments that serve, by name and namespace. */
+export const servingAddons = [
+  ['metrics-server', 'kube-system'],
+  ['webhook', 'lab'],
+] as const
+
+/**
+ * Runs a second replica of metrics-server and the webhook on another node. kcert announces an interruption of a Service whose only
+ * pod is on a node with a kubelet before 1.35, and this is how an operator avoids it.
+ */
+export async function spreadAddons(): Promise<void> {
+  for (const [name, namespace] of servingAddons) {
+    const labelSelector = { matchLabels: { app: name } }
+    const spread = {
+      maxSkew: 1,
+      topologyKey: 'kubernetes.io/hostname',
+      whenUnsatisfiable: 'DoNotSchedule',
+      labelSelector,
+      matchLabelKeys: ['pod-template-hash'],
+    }
+    const podSpec = { tolerations: [{ operator: 'Exists' }], topologySpreadConstraints: [spread] }
+    const patch = JSON.stringify({ spec: { replicas: 2, template: { spec: podSpec } } })
+    await patientKubectl(['-n', namespace, 'patch', 'deployment', name, '--type', 'merge', '-p', patch])
+  }
+  for (const [name, namespace] of servingAddons)
+    await patientKubectl(['-n', namespace, 'rollout', 'status', `deployment/${name}`, '--timeout=300s'])
+  await waitForAddons()
 }
 
 /** Waits until the APIService is available and a dry run passes through the webhook. */

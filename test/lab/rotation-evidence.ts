@@ -1,8 +1,9 @@
 import type { JournalEntry } from '../../src/rotation/journal.ts'
 import type { RotationRun } from '../../src/rotation/report.ts'
-import { apply } from './addons.ts'
+import { apply, spreadAddons } from './addons.ts'
 import type { Cluster } from './fixture.ts'
 import { type RotationOperator, unrestartedPods } from './rotation-operator.ts'
+import { kubeletsForgetPods } from './spec.ts'
 import { type Expectation, evaluate, type Sample, type Verdict } from './verdict.ts'
 import { Watcher } from './watcher.ts'
 
@@ -39,6 +40,7 @@ export async function rotateUnderWatch(
   operator: RotationOperator,
   ...steps: readonly Step[]
 ): Promise<Evidence> {
+  if (cluster.spec.addons && kubeletsForgetPods(cluster.spec)) await spreadAddons()
   const before = await processes(cluster)
   const prober = await cluster.probe([...(await logTargets(cluster)), ...probing])
   const watcher = new Watcher(cluster.nodes(), cluster.spec)

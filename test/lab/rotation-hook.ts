@@ -1,5 +1,5 @@
 import { copyFileSync } from 'node:fs'
-import { apply, servingSecret, waitForAddons } from './addons.ts'
+import { apply, servingAddons, servingSecret, waitForAddons } from './addons.ts'
 import { issue, readPair } from './certificates.ts'
 import { existing } from './cluster.ts'
 import { patientKubectl } from './kubectl.ts'
@@ -38,16 +38,12 @@ async function takeUpNewCa(): Promise<void> {
 }
 
 async function reissueAddons(): Promise<void> {
-  const addons = [
-    ['metrics-server', 'kube-system'],
-    ['webhook', 'lab'],
-  ] as const
   await apply(
-    await Promise.all(addons.map(([name, namespace]) => servingSecret(name, namespace, newCa, spec))),
+    await Promise.all(servingAddons.map(([name, namespace]) => servingSecret(name, namespace, newCa, spec))),
   )
-  for (const [name, namespace] of addons)
+  for (const [name, namespace] of servingAddons)
     await patientKubectl(['-n', namespace, 'rollout', 'restart', `deployment/${name}`])
-  for (const [name, namespace] of addons)
+  for (const [name, namespace] of servingAddons)
     await patientKubectl(['-n', namespace, 'rollout', 'status', `deployment/${name}`, '--timeout=300s'])
   await waitForAddons()
 }

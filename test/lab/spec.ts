@@ -55,6 +55,11 @@ export const defaultSpec: ClusterSpec = {
   kubernetes: onAllNodes(defaultMinor),
 }
 
+/** Returns whether a kubelet of the cluster reports its pods as not Ready after its own restart: those before 1.35 do. */
+export function kubeletsForgetPods({ kubernetes }: Pick<ClusterSpec, 'kubernetes'>): boolean {
+  return Object.values(kubernetes).some((minor) => allReleases.indexOf(minor) < allReleases.indexOf('1.35'))
+}
+
 /** Returns one minor version for both roles. */
 export function onAllNodes(minor: Minor): ClusterSpec['kubernetes'] {
   return { 'control-plane': minor, worker: minor }
