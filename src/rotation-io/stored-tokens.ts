@@ -31,7 +31,7 @@ export async function storedTokens({ objects, clock }: Site): Promise<ServiceAcc
       await inspection.addObject(name, untyped, kind)
       const owner = ownerOf(metadata)
       const tokens = inspection.tokens.map(({ entry, claims }) => ({
-        ...{ kind, place: `${name} ${entry}`, claims },
+        ...{ kind, location: `${name} ${entry}`, claims },
         ...(owner !== undefined && { owner }),
       }))
       found.set(name, tokens)

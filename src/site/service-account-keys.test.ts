@@ -179,7 +179,7 @@ describe('the tokens of a node', () => {
       [rsa.keyId, 'pod web-0'],
       [ecdsa.keyId, 'pod web-0'],
     ])
-    expect(files.map(({ place, claims }) => [place, claims.keyId])).toEqual([
+    expect(files.map(({ location, claims }) => [location, claims.keyId])).toEqual([
       [`w1:${folder}/etc/cni/net.d/calico-kubeconfig`, rsa.keyId],
       [`w1:${folder}/srv/backup.conf`, ecdsa.keyId],
     ])

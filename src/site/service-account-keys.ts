@@ -192,7 +192,7 @@ export async function tokensOn(node: NodeAccess, kubeconfigs: readonly string[])
     const claims = readServiceAccountToken(`${text}.signature`)
     if (claims === undefined) continue
     if (kind === 'm') mounted.push(claims)
-    else files.push({ kind: 'file', place: `${node.name}:${path}`, claims })
+    else files.push({ kind: 'file', location: `${node.name}:${path}`, claims })
   }
   return { mounted, files }
 }

@@ -131,7 +131,7 @@ test('lists tokens of Secrets and ConfigMaps with their owners, once each', asyn
         value: [
           expect.objectContaining({
             kind: 'Secret',
-            place: 'a/web data[token]',
+            location: 'a/web data[token]',
             owner: 'ServiceAccount web',
           }),
         ],
@@ -139,7 +139,7 @@ test('lists tokens of Secrets and ConfigMaps with their owners, once each', asyn
     },
     {
       kind: 'ConfigMap',
-      tokens: { value: [expect.objectContaining({ kind: 'ConfigMap', place: 'b/c data[a.yaml]' })] },
+      tokens: { value: [expect.objectContaining({ kind: 'ConfigMap', location: 'b/c data[a.yaml]' })] },
     },
   ])
 })

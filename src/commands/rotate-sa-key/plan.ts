@@ -35,7 +35,7 @@ kcert reads only the claims of tokens. On a node, the signature of a token never
 
   static override examples = KcertCommand.examplesOf({
     'Plan a rotation': 'kcert rotate-sa-key plan',
-    'List who must get a new token': `kcert rotate-sa-key plan -o json | jq -r '.tokens[] | [.place, .owner] | @tsv'`,
+    'List who must get a new token': `kcert rotate-sa-key plan -o json | jq -r '.tokens[] | [.location, .owner] | @tsv'`,
     'Plan a rotation after the key leaked': 'kcert rotate-sa-key plan --reason compromise',
   })
 

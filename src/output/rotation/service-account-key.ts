@@ -50,7 +50,7 @@ export function renderServiceAccountKeyPlan(plan: ServiceAccountKeyPlan, view: V
       },
       { title: 'KEY ID', cell: ({ keyId = 'none' }) => named(keyId), dropRank: 3 },
       { title: 'OWNER', cell: ({ owner }) => owner ?? 'unknown', dropRank: 1 },
-      { title: 'PLACE', cell: ({ place }) => place },
+      { title: 'LOCATION', cell: ({ location }) => location },
     ]),
     verifierLines(plan, view),
     ...plan.steps.map((step, index) => stepLines(step, index + 1, view)),
@@ -110,17 +110,17 @@ function nodesText(its: readonly { readonly node?: string }[]): string {
 
 /** The same file of several nodes, such as the kubeconfig of a CNI plugin, has one row. It shows the earliest expiry. */
 function tokenRows(tokens: ServiceAccountKeyPlan['tokens']): ServiceAccountKeyPlan['tokens'] {
-  const groups = Map.groupBy(tokens, ({ kind, place, subject, keyId }) => {
-    const { what = '' } = kind === 'file' ? splitPlace(place) : { what: place }
+  const groups = Map.groupBy(tokens, ({ kind, location, subject, keyId }) => {
+    const { what = '' } = kind === 'file' ? splitPlace(location) : { what: location }
     return JSON.stringify([kind, what, subject, keyId])
   })
   return [...groups.values()].flatMap((its) => {
     const [first] = its.toSorted((a, b) => order(a.expirationTimestamp) - order(b.expirationTimestamp))
     if (first === undefined || its.length === 1) return its
-    const { what = '' } = splitPlace(first.place)
+    const { what = '' } = splitPlace(first.location)
     return {
       ...first,
-      place: `${what} on ${nodesText(its.map(({ place }) => splitPlace(place)))}`,
+      location: `${what} on ${nodesText(its.map(({ location }) => splitPlace(location)))}`,
     }
   })
 }

@@ -50,7 +50,7 @@ export interface ControlPlaneKeys {
 export interface FoundToken {
   readonly kind: 'Secret' | 'ConfigMap' | 'file'
   /** "shop/web-token data[token]", or NODE:PATH */
-  readonly place: string
+  readonly location: string
   readonly claims: ServiceAccountToken
   /** Who writes the object, as far as it says. */
   readonly owner?: string

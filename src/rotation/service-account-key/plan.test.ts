@@ -72,7 +72,7 @@ test("plans three passes on kubeadm's cluster", () => {
 })
 
 test('after a leak, restarts every process once, and says who is logged out', () => {
-  const held: FoundToken = { kind: 'Secret', place: 'a/b', claims: token() }
+  const held: FoundToken = { kind: 'Secret', location: 'a/b', claims: token() }
   const objects = [{ kind: 'Secret', tokens: { value: [held] } }] as const
   const plan = planOf(
     cluster(
@@ -199,8 +199,8 @@ describe('expects verifiers outside of the cluster', () => {
 })
 
 test('lists tokens that nothing renews, with their owners, without expired ones', () => {
-  const held = (place: string, claims: Partial<ServiceAccountToken> = {}): FoundToken => ({
-    ...{ kind: 'Secret', place, owner: 'argocd' },
+  const held = (location: string, claims: Partial<ServiceAccountToken> = {}): FoundToken => ({
+    ...{ kind: 'Secret', location, owner: 'argocd' },
     claims: token(claims),
   })
   const { expiresAtMs: _, ...legacy } = token()
@@ -219,7 +219,7 @@ test('lists tokens that nothing renews, with their owners, without expired ones'
   expect(planOf(cluster([plane('cp1')], { objects })).tokens).toEqual([
     {
       kind: 'Secret',
-      place: 'a/x',
+      location: 'a/x',
       keyId: 'one',
       subject: 'system:serviceaccount:shop:web',
       expirationTimestamp: '2026-11-26T01:00:00.000Z',
@@ -227,7 +227,7 @@ test('lists tokens that nothing renews, with their owners, without expired ones'
     },
     {
       kind: 'Secret',
-      place: 'a/legacy',
+      location: 'a/legacy',
       keyId: 'one',
       subject: 'system:serviceaccount:shop:web',
       owner: 'argocd',
@@ -238,7 +238,7 @@ test('lists tokens that nothing renews, with their owners, without expired ones'
 test('shows the same file of many nodes, and nodes with the same restarts, in one row of the text', () => {
   const nodes = Array.from({ length: 5000 }, (_, index) => {
     const node = `w${index}`
-    const held: FoundToken = { kind: 'file', place: `${node}:/etc/cni/net.d/calico`, claims: token() }
+    const held: FoundToken = { kind: 'file', location: `${node}:/etc/cni/net.d/calico`, claims: token() }
     return { node, tokens: { value: { mounted: [token()], files: [held] } } }
   })
   const plan = planOf(cluster([plane('cp1')], { nodes }))

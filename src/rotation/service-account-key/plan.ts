@@ -384,10 +384,10 @@ function keyFileView({
   return 'value' in keyIds ? { path, keyIds: [...keyIds.value] } : { path, keyIds: [], unread: keyIds.unread }
 }
 
-function tokenView({ kind, place, claims, owner }: FoundToken): ServiceAccountKeyPlan['tokens'][number] {
+function tokenView({ kind, location, claims, owner }: FoundToken): ServiceAccountKeyPlan['tokens'][number] {
   const { keyId, namespace, serviceAccount, expiresAtMs }: ServiceAccountToken = claims
   return {
-    ...{ kind, place, subject: `system:serviceaccount:${namespace}:${serviceAccount}` },
+    ...{ kind, location, subject: `system:serviceaccount:${namespace}:${serviceAccount}` },
     ...given({
       keyId,
       expirationTimestamp: expiresAtMs === undefined ? undefined : timeOf(expiresAtMs),

@@ -37,7 +37,7 @@ export const serviceAccountKeyPlanSchema = v.object({
     v.array(
       v.object({
         kind: v.picklist(['Secret', 'ConfigMap', 'file']),
-        place: described(text, 'the object with its field, or NODE:PATH'),
+        location: described(text, 'the object with its field, or NODE:PATH'),
         keyId: v.optional(text),
         subject: text,
         expirationTimestamp: optionalField(time, 'absent: it never expires'),
