@@ -54,6 +54,14 @@ beforeAll(async () => {
       webhooks: [{ name: 'a.example', clientConfig: { caBundle: base64(server.caPem) } }],
     },
   )
+  server.put(
+    { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices', namespace: 'default' },
+    {
+      metadata: { name: 'kubernetes', labels: { 'kubernetes.io/service-name': 'kubernetes' } },
+      endpoints: [{ addresses: ['127.0.0.1'] }],
+      ports: [{ port: server.port }],
+    },
+  )
   putServing(server, 'csr-1', {}, { status: { certificate: base64(web.certificate) } })
 })
 afterAll(() => server.close())

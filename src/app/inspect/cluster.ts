@@ -80,35 +80,46 @@ export async function scanCluster(
   try {
     for (const kind of kinds)
       if (kind.isNamespaced || scope.namespace === undefined) await scanner.readKind(kind)
-    return { failure: undefined, notes: scanner.notes(), isPermitted: scanner.isPermitted }
+    const notes = [...scanner.notes(), ...(await scanner.unservedNotes())]
+    return { failure: undefined, notes, isPermitted: scanner.isPermitted }
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
     return { failure: error, notes: scanner.notes(), isPermitted: scanner.isPermitted }
   }
 }
 
-/**
- * Returns the addresses of API servers: from the kubeconfig, and from the EndpointSlice; `hidden` if reading that is forbidden.
- */
-export async function apiServersOf(
-  cluster: Cluster,
-): Promise<{ own: string; announced: readonly Endpoint[]; hidden: boolean }> {
+/** The API servers of a cluster. */
+interface ApiServers {
+  /** HOST:PORT of the kubeconfig */
+  readonly own: string
+  /** The others, from the EndpointSlice. */
+  readonly announced: readonly Endpoint[]
+  /** True if reading the EndpointSlice is forbidden. */
+  readonly hidden: boolean
+  /** All that the EndpointSlice lists; undefined if it was not read, or lists none. */
+  readonly count: number | undefined
+}
+
+/** Returns the addresses of the API servers. */
+export async function apiServersOf(cluster: Cluster): Promise<ApiServers> {
   const { host: server, port: ownPort } = URL.parse(cluster.server) ?? { host: '', port: '' }
   const own = ownPort === '' ? `${server}:443` : server
   const announced: Endpoint[] = []
+  const names = new Set<string>()
   try {
     for await (const slice of listEach(cluster.objects, announcements, announcedBy)) {
       for (const { host, port } of announcedIn(slice)) {
         const name = hostPort(host, port)
+        names.add(name)
         if (name !== own) announced.push({ name, host, port })
       }
     }
   } catch (error) {
     // The first kind of object that is read reports any other failure.
     if (!(error instanceof KcertError)) throw error
-    return { own, announced, hidden: error.code === 'KCERT_API_FORBIDDEN' }
+    return { own, announced, hidden: error.code === 'KCERT_API_FORBIDDEN', count: undefined }
   }
-  return { own, announced, hidden: false }
+  return { own, announced, hidden: false, count: names.size || undefined }
 }
 
 class Scanner {
@@ -118,6 +129,7 @@ class Scanner {
   private readonly scope: ClusterScope
   /** Content of kube-root-ca.crt → number of namespaces with it. */
   private readonly rootCas = new Map<string, number>()
+  private readonly unserved: string[] = []
 
   constructor(cluster: Cluster, inspection: Inspection, scope: ClusterScope) {
     this.cluster = cluster
@@ -133,6 +145,20 @@ class Scanner {
     if (counts.length < 2) return []
     return [
       `${rootCa} is not the same in all namespaces: ${counts.length} different versions, each shown once`,
+    ]
+  }
+
+  /**
+   * An API server of another version may serve the kinds that this one does not. kcert does not try: the addresses of the others
+   * come from an object that other users may write, and the user's credentials must not go there.
+   */
+  async unservedNotes(): Promise<string[]> {
+    if (this.unserved.length === 0) return []
+    const { count } = await apiServersOf(this.cluster)
+    if (count === 1) return []
+    const which = count === undefined ? 'how many there are is unknown' : `there are ${count}`
+    return [
+      `${this.unserved.join(' and ')}: not served by the API server that kcert read, and ${which}. One of another version may serve them: give its URL with --server`,
     ]
   }
 
@@ -152,7 +178,10 @@ class Scanner {
       }
     } catch (error) {
       if (!(error instanceof KcertError)) throw error
-      if (error.code === 'KCERT_API_NOT_FOUND') return
+      if (error.code === 'KCERT_API_NOT_FOUND') {
+        this.unserved.push(`${kind}s`)
+        return
+      }
       if (error.code !== 'KCERT_API_FORBIDDEN') throw error
       this.isPermitted = false
       this.inspection.addRefused(`${resource.resource} of the cluster`, error)
