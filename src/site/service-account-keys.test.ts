@@ -205,6 +205,29 @@ describe('the tokens of a node', () => {
     expect(files.map(({ claims }) => claims.keyId)).toEqual([rsa.keyId, ecdsa.keyId])
   })
 
+  test('are found in every volume of a large node', async () => {
+    const names = Array.from({ length: 250 }, (_, index) => `pod-${index}`)
+    for (const name of names) mount(name, 'kube-api-access-x', rsa.boundToken)
+    const { mounted } = await tokensOn(node, [])
+    expect(mounted).toHaveLength(names.length)
+  })
+
+  test('are found beside NUL, links to folders and the headers that head prints', async () => {
+    const [first, second] = ['a', 'b'].map((name) => `${folder}/etc/kubernetes/${name}`)
+    const headers = [second, 'end', first].map((path) => `==> ${path} <==\n`).join('')
+    write('/etc/kubernetes/a', `${headers}x\0${rsa.legacyToken}`)
+    write('/etc/kubernetes/b', `${headers}${ecdsa.legacyToken}`)
+    symlinkSync('/etc', join(folder, '/etc/kubernetes/c'))
+    const { files } = await tokensOn(node, [])
+    expect(files.map(({ claims }) => claims.keyId).sort()).toEqual([rsa.keyId, ecdsa.keyId].sort())
+  })
+
+  test('take a time that is linear in the length of a line', async () => {
+    const lines = ['eyJ', 'eyJ.', '.', ' ', 'eyJeyJ.eyJ '].map((text) => text.repeat(200_000 / text.length))
+    write('/etc/kubernetes/long', [...lines, rsa.legacyToken].join('\n'))
+    expect((await tokensOn(node, [])).files).toHaveLength(1)
+  }, 20_000)
+
   test('are none on a node without a kubelet', async () => {
     rmSync(join(folder, 'var'), { recursive: true })
     const stopped = { ...node, processes: async () => [] } as unknown as NodeAccess

@@ -118,12 +118,13 @@ export function keyIdsIn(content: Uint8Array, use: KeyUse = 'verifies'): Reading
 
 // Prints a line for each token: m (mounted) or f (in a file), header and claims, path. The signature stays on the node. What cannot
 // be read ends the script with an error: a path below a folder that cannot be searched looks absent. A kubelet replaces the folder
-// ..data at any time, so find gets a second try, and writes no newline after a token. In JSON, a token may follow \n.
+// ..data and deletes pods at any time, so a search that fails is repeated for each of its folders. A node may have thousands of
+// volumes, so a few processes read the files of 100 of them.
 const script = `
-root=$1 kubelet=$2; shift 2
-LC_ALL=C; export LC_ALL
+reader=$1 program=$2 root=$3 kubelet=$4; shift 4
+LC_ALL=C; export LC_ALL program
 fail() { printf '%s\\n' "$1" >&2; exit 3; }
-for tool in find sed tr; do command -v "$tool" >/dev/null || fail "$tool is not installed"; done
+for tool in find head tr awk; do command -v "$tool" >/dev/null || fail "$tool is not installed"; done
 absent() {
   [ ! -e "$1" ] || return 1
   above=$1
@@ -133,34 +134,42 @@ absent() {
     break
   done
 }
-claims() {
-  tr -c 'A-Za-z0-9_.-' '\\n' <"$2" |
-    sed -n 's/^[nrt]\\{0,1\\}\\(eyJ[A-Za-z0-9_-]*\\.eyJ[A-Za-z0-9_-]*\\)\\.[A-Za-z0-9_-]\\{16,\\}.*$/\\1/p' |
-    while IFS= read -r token || [ -n "$token" ]; do printf '%s %s %s\\n' "$1" "$token" "$2"; done
+search() {
+  kind=$1; shift
+  find -H "$@" '(' -type f -size -2048 -o -type l ')' -exec sh -c "$reader" sh "$kind" {} +
+}
+one_by_one() {
+  kind=$1; shift
+  for place in "$@"; do
+    if lines=$(search "$kind" "$place" 2>/dev/null); then :
+    elif [ -e "$place" ]; then lines=$(search "$kind" "$place") || fail "$place cannot be read"
+    else lines=
+    fi
+    [ -z "$lines" ] || printf '%s\\n' "$lines"
+  done
 }
 tokens() {
-  found=$(find -H "$2" '(' -type f -size -2048 ')' -o -type l 2>/dev/null) || [ ! -e "$2" ] ||
-    found=$(find -H "$2" '(' -type f -size -2048 ')' -o -type l) || fail "$2 cannot be read"
-  [ -n "$found" ] || return 0
-  printf '%s\\n' "$found" | while IFS= read -r file; do
-    case $file in "$2"*) ;; *) fail "a file name in $2 has a line break" ;; esac
-    [ -f "$file" ] || continue
-    [ -r "$file" ] || fail "$file cannot be read"
-    claims "$1" "$file"
-  done || exit 3
+  lines=$(search "$@" 2>/dev/null) || lines=$(one_by_one "$@") || exit 3
+  [ -z "$lines" ] || printf '%s\\n' "$lines"
 }
-if absent "$root/pods"; then
-  [ "$kubelet" = stopped ] || fail "$root/pods does not exist"
-else
-  [ -r "$root/pods" ] || fail "$root/pods cannot be read"
+mounted() {
+  set --
   for pod in "$root"/pods/*; do
     volumes=$pod/volumes/kubernetes.io~projected
     absent "$volumes" && continue
     [ -r "$volumes" ] || fail "$volumes cannot be read"
     for volume in "$volumes"/*; do
-      absent "$volume/..data" || tokens m "$volume/..data"
+      absent "$volume/..data" || set -- "$@" "$volume/..data"
+      [ $# -lt 100 ] || { tokens m "$@"; set --; }
     done
   done
+  [ $# -eq 0 ] || tokens m "$@"
+}
+if absent "$root/pods"; then
+  [ "$kubelet" = stopped ] || fail "$root/pods does not exist"
+else
+  [ -r "$root/pods" ] || fail "$root/pods cannot be read"
+  mounted
 fi
 while [ "$1" != -- ]; do
   absent "$1" || tokens f "$1"
@@ -173,6 +182,47 @@ done
 exit 0
 `
 
+// Reads some files. head prints "==> PATH <==" before each of them, and "end" is missing if it fails. Links to folders are rare:
+// the time of the second loop is quadratic in the number of files.
+const reader = `
+kind=$1 others=; shift
+for file do
+  case $file in *'
+'*) printf 'a file name in %s has a line break\\n' "\${file%/*}" >&2; exit 3 ;; esac
+  [ -f "$file" ] || { others=1; continue; }
+  [ -r "$file" ] || { printf '%s cannot be read\\n' "$file" >&2; exit 3; }
+done
+[ -z "$others" ] || for file do
+  shift
+  [ ! -f "$file" ] || set -- "$@" "$file"
+done
+[ $# -gt 0 ] || exit 0
+{ head -c 1048576 /dev/null "$@" && printf '\\n==> end <==\\n'; } | tr '\\000' '\\n' | awk "$program" "$kind" "$@" end
+`
+
+// In JSON, a token may follow \n. Only the next header in order counts: a file may contain others.
+const program = `
+BEGIN {
+  kind = ARGV[1]
+  for (n = 2; n < ARGC; n++) path[n - 1] = ARGV[n]
+  last = ARGC - 2
+  ARGC = 1
+}
+at < last && $0 == "==> " path[at + 1] " <==" { at++; next }
+index($0, "eyJ") {
+  count = split($0, runs, /[^A-Za-z0-9_.-]+/)
+  for (n = 1; n <= count; n++) {
+    if (!match(runs[n], /^[nrt]?eyJ[A-Za-z0-9_-]*[.]eyJ[A-Za-z0-9_-]*[.]/)) continue
+    signature = substr(runs[n], RLENGTH + 1, 16)
+    if (length(signature) < 16 || index(signature, ".")) continue
+    token = substr(runs[n], 1, RLENGTH - 1)
+    sub(/^[nrt]/, "", token)
+    print kind, token, path[at < last ? at : last - 1]
+  }
+}
+END { exit at < last ? 3 : 0 }
+`
+
 /** Files with tokens in addition to those of pods: kubeconfigs of CNI plugins, of components and of root. */
 const tokenPlaces = ['/etc/kubernetes', '/etc/cni/net.d', '/root/.kube']
 
@@ -182,7 +232,20 @@ export async function tokensOn(node: NodeAccess, kubeconfigs: readonly string[])
   const root = flagsOf(kubelet?.argv ?? [])['root-dir']?.replace(/\/+$/, '') ?? '/var/lib/kubelet'
   const others = kubeconfigs.filter((path) => !tokenPlaces.some((folder) => path.startsWith(`${folder}/`)))
   const state = kubelet === undefined ? 'stopped' : 'running'
-  const argv = ['sh', '-c', script, 'sh', root, state, ...tokenPlaces, ...others, '--', ...kubeconfigs]
+  const argv = [
+    'sh',
+    '-c',
+    script,
+    'sh',
+    reader,
+    program,
+    root,
+    state,
+    ...tokenPlaces,
+    ...others,
+    '--',
+    ...kubeconfigs,
+  ]
   const { status, stdout, stderr } = await node.run(argv, call)
   if (status !== 0) throw new Error(stderr.trim().slice(0, 200) || `status ${status}`)
   const mounted: ServiceAccountToken[] = []
