@@ -82,7 +82,7 @@ export class KnownCredentials {
   private add(id: string, place: string, describe: () => Omit<KnownCredential, 'places'>): void {
     const known = this.byId.get(id)
     const places = known?.places ?? []
-    // A certificate shows more than its entry in an issuance log, and the signatures of tokens are not verified: old wins.
+    // A certificate shows more than its entry in an issuance log, and a token whose key is unknown is not verified: old wins.
     if (known === undefined || (known.isOld !== true && !id.startsWith('LEGACY='))) {
       const found = describe()
       if (known === undefined || known.isOld === undefined || found.isOld)

@@ -14,7 +14,7 @@ export default class Audit extends KcertCommand {
 
 An audit event has the SHA-256 fingerprint of the certificate, or the ID of the token. It does not have the CA or key that signed it. kcert finds these by the ID:
 
-  --known      files and folders: certificates, kubeconfigs, Secrets, CSRs, tokens, and the issuance logs of kcert ca sign
+  --known      files and folders: certificates, kubeconfigs, Secrets, CSRs, tokens, keys such as sa.pub, and the issuance logs of kcert ca sign
   --cluster    Secrets, ConfigMaps and CSRs of the cluster
   the logs     issued certificates and tokens, with the policy that kcert audit policy prints
 
@@ -25,6 +25,8 @@ The status of a credential:
   old          --ca or --sa-key signed it
   unknown      kcert has not found the credential: it may be old
   current      another CA or key signed it (shown with --all)
+
+Of a token, kcert verifies the signature if --sa-key or --known has the key that it names (kid). It skips tokens that this key did not sign, and says so.
 
 Without --ca and --sa-key, the report lists every credential.
 

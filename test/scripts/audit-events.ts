@@ -1,4 +1,4 @@
-import { createHash, generateKeyPairSync } from 'node:crypto'
+import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import type { Issued } from './small-pki.ts'
 
 // Lines of audit logs and service account tokens, in the formats of kube-apiserver 1.36.
@@ -50,21 +50,28 @@ export function certificateId({ der }: Pick<Issued, 'der'>): string {
 
 /** Returns a service account key: sa.pub, and its key ID. */
 export function serviceAccountKey() {
-  const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const spki = publicKey.export({ format: 'der', type: 'spki' })
   return {
     pem: publicKey.export({ format: 'pem', type: 'spki' }) as string,
     keyId: createHash('sha256').update(spki).digest('base64url'),
+    privateKey,
   }
 }
 
-/** Returns a token of an account. Its signature is not valid, and nothing here verifies it. */
-export function tokenOf(account: string, keyId: string, claims: object): string {
+/** Returns a token of an account. */
+export function tokenOf(
+  account: string,
+  { keyId, privateKey }: { readonly keyId: string; readonly privateKey: KeyObject },
+  claims: object,
+): string {
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
   const subject = {
     iss: 'https://kubernetes.default.svc.cluster.local',
     sub: `system:serviceaccount:${account}`,
   }
-  const signature = Buffer.alloc(64, 7).toString('base64url')
-  return `${part({ alg: 'ES256', kid: keyId })}.${part({ aud: ['https://kubernetes.default.svc.cluster.local'], ...subject, ...claims })}.${signature}`
+  const audience = { aud: ['https://kubernetes.default.svc.cluster.local'] }
+  const signed = `${part({ alg: 'ES256', kid: keyId })}.${part({ ...audience, ...subject, ...claims })}`
+  const signature = sign('sha256', Buffer.from(signed), { key: privateKey, dsaEncoding: 'ieee-p1363' })
+  return `${signed}.${signature.toString('base64url')}`
 }

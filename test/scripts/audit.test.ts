@@ -63,7 +63,7 @@ test('finds 20 clients with old credentials among 5,000 requests, and reports no
   const keyPemOf = (name: string): string => certificates[name]!.keyPem
   const tokenUser = (name: string): string => `system:serviceaccount:shop:${name}`
   const old = (name: string, claims: object = { jti: name }): string =>
-    tokenOf(`shop:${name}`, oldKey.keyId, claims)
+    tokenOf(`shop:${name}`, oldKey, claims)
   const legacy = { 'kubernetes.io/serviceaccount/secret.name': 'legacy-secret' }
   const current = client('current', newCa)
   const known = folderWith({
@@ -225,6 +225,37 @@ const line = (changes: Partial<Use> = {}): string =>
   auditLine({ username: 'ann', credential: certificateId(one), ...changes })
 const filesWith = (log: string | Uint8Array): string =>
   folderWith({ 'audit.log': log, 'old-ca.crt': oldCa.pem, 'ann.pem': one.pem })
+
+test('skips a token that the key of its key ID did not sign', () => {
+  const [other, newKey] = [serviceAccountKey(), serviceAccountKey()]
+  const forged = (keyId: string, jti: string): string =>
+    tokenOf('shop:cart', { keyId, privateKey: other.privateKey }, { jti })
+  const use = (jti: string): string =>
+    auditLine({ username: 'system:serviceaccount:shop:cart', credential: `JTI=${jti}` })
+  const at = folderWith({
+    'audit.log': ['a', 'b', 'c', 'd'].map(use).join(''),
+    'old-sa.pub': oldKey.pem,
+    'known/sa.pub': newKey.pem,
+    'known/a': forged(oldKey.keyId, 'a'),
+    'known/b.json': JSON.stringify(secretOf('b', { token: forged(newKey.keyId, 'b') })),
+    'known/c.conf': kubeconfigOf({ token: tokenOf('shop:cart', oldKey, { jti: 'c' }) }),
+    'known/d.json': JSON.stringify(
+      secretOf('d', { config: kubeconfigOf({ token: tokenOf('shop:cart', newKey, { jti: 'd' }) }) }),
+    ),
+  })
+  const report = reportOf([
+    ...[join(at, 'audit.log'), '--sa-key', join(at, 'old-sa.pub'), '--known', join(at, 'known'), '--all'],
+  ])
+  expect(report.credentials.map(({ id, status }) => [id, status]).sort()).toEqual([
+    ['JTI=a', 'unknown'],
+    ['JTI=b', 'unknown'],
+    ['JTI=c', 'old'],
+    ['JTI=d', 'current'],
+  ])
+  expect(report.notes).toEqual([
+    expect.stringMatching(/^tokens that are skipped, .* did not sign them: .*known\/a.*, .*Secret shop\/b /),
+  ])
+})
 
 test('shows who used an old certificate, from where, when and how often, and where it was found', () => {
   const at = filesWith(line({ at: '2026-11-25T09:00:00Z' }) + line() + line({ stage: 'RequestReceived' }))

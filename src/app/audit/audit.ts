@@ -2,6 +2,7 @@ import { auditReport } from '../../audit/evaluation.ts'
 import type { AuditEvent } from '../../audit/event.ts'
 import { KnownCredentials } from '../../audit/known.ts'
 import type { AuditReport } from '../../audit/report.ts'
+import { TokenSignatures } from '../../audit/token-signatures.ts'
 import { UsageTable } from '../../audit/usage.ts'
 import type { Context } from '../../cli/context.ts'
 import type { ClusterFlags } from '../../cli/flags.ts'
@@ -33,9 +34,11 @@ export async function audit(
 ): Promise<{ report: AuditReport; exit: ExitCode }> {
   const now = context.clock()
   const { logs: targets, cas, keys, since, newKeySince, listsAll, inventory, nodes } = job
-  const known = new KnownCredentials(await readOldSigners(cas, keys, context))
+  const signatures = new TokenSignatures()
+  const known = new KnownCredentials(await readOldSigners(cas, keys, signatures, context))
   // Before the logs: a mistyped name is reported at once.
-  const reading = await readKnownCredentials(known, { targets: job.known, cluster: job.cluster }, context)
+  const sources = { targets: job.known, cluster: job.cluster }
+  const reading = await readKnownCredentials(known, sources, signatures, context)
   const table = new UsageTable({
     sinceMs: since?.getTime() ?? Number.NEGATIVE_INFINITY,
     nowMs: now.getTime(),

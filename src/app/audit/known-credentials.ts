@@ -1,4 +1,5 @@
 import type { KnownCredentials, OldSigners } from '../../audit/known.ts'
+import type { TokenSignatures } from '../../audit/token-signatures.ts'
 import { issuedIn } from '../../ca/issuance-log.ts'
 import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { withCluster } from '../../cli/cluster.ts'
@@ -8,6 +9,7 @@ import { readInput } from '../../cli/input.ts'
 import { orUndefined } from '../../errors/caught.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { shortList } from '../../errors/short-list.ts'
 import { Inspection } from '../../inspection/inspection.ts'
 import type { Source, UnreadableSource } from '../../inspection/source.ts'
 import { defaultThresholds } from '../../inspection/thresholds.ts'
@@ -20,10 +22,11 @@ import { readTargets } from '../inspect/targets.ts'
 // The credentials that `kcert audit` can name: certificates and tokens in files, kubeconfigs, Secrets and CSRs, and entries of
 // issuance logs.
 
-/** Returns the old CAs and keys in these files. Throws KCERT_CA_UNFIT and KCERT_USAGE if a file contains none. */
+/** Returns the old CAs and keys in these files, and adds the keys to `signatures`. Throws KCERT_CA_UNFIT and KCERT_USAGE if a file contains none. */
 export async function readOldSigners(
   caFiles: readonly string[],
   keyFiles: readonly string[],
+  signatures: TokenSignatures,
   context: Context,
 ): Promise<OldSigners> {
   const cas = []
@@ -46,6 +49,7 @@ export async function readOldSigners(
         next: commandLine`kcert inspect ${file}`,
       })
     for (const id of ids) keyIds.add(id)
+    signatures.addKeys(bytes)
   }
   return { cas, keyIds }
 }
@@ -67,12 +71,17 @@ export interface KnownReading {
 export async function readKnownCredentials(
   known: KnownCredentials,
   { targets, cluster: flags }: KnownSources,
+  signatures: TokenSignatures,
   context: Context,
 ): Promise<KnownReading> {
   const inspection = new Inspection({
     now: context.clock(),
     thresholds: defaultThresholds,
-    readReferencedFile: readFile,
+    readReferencedFile: (name) => {
+      const file = readFile(name)
+      if ('bytes' in file) signatures.addTokens(textOf(file.bytes))
+      return file
+    },
   })
   const notes: string[] = []
   const visit = (input: Source | UnreadableSource): Promise<void> | void => {
@@ -81,7 +90,11 @@ export async function readKnownCredentials(
       return
     }
     const entries = issuedIn(input.bytes)
-    if (entries === undefined) return inspection.add(input)
+    if (entries === undefined) {
+      signatures.addKeys(input.bytes)
+      signatures.addTokens(textOf(input.bytes))
+      return inspection.add(input)
+    }
     for (const entry of entries) known.addIssued(entry, input.name)
   }
   const options = { context, timeoutMs: serverTimeoutMs, isPart: true } as const
@@ -90,7 +103,13 @@ export async function readKnownCredentials(
   const isPermitted =
     flags === undefined ||
     (await withCluster(context, flags, async (cluster) => {
-      const { failure, isPermitted } = await scanCluster(cluster, inspection)
+      const { failure, isPermitted } = await scanCluster(cluster, {
+        addObject: (name, object, kind) => {
+          signatures.addTokens(JSON.stringify(object))
+          return inspection.addObject(name, object, kind)
+        },
+        addRefused: (name, error) => inspection.addRefused(name, error),
+      })
       if (failure !== undefined) throw failure
       return isPermitted
     }))
@@ -98,8 +117,19 @@ export async function readKnownCredentials(
     notes.push('the API server forbids listing some objects of the cluster, so their credentials are unknown')
   for (const { certificate, ...place } of inspection.found)
     known.addCertificate(certificate, placeText(place))
-  for (const { claims, ...place } of inspection.tokens) known.addToken(claims, placeText(place))
+  const forged: string[] = []
+  for (const { claims, ...place } of inspection.tokens)
+    if (signatures.isForged(claims)) forged.push(placeText(place))
+    else known.addToken(claims, placeText(place))
+  if (forged.length > 0)
+    notes.push(
+      `tokens that are skipped, because the key that they name (kid) did not sign them: ${shortList(forged)}`,
+    )
   return { notes, isPermitted }
 }
 
 const serverTimeoutMs = 5000
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+}

@@ -22,6 +22,9 @@ export interface Scan {
   readonly isPermitted: boolean
 }
 
+/** Where the findings go. */
+type Findings = Pick<Inspection, 'addObject' | 'addRefused'>
+
 /** Which objects to read, as kubectl's -n and -l select them. */
 export interface ClusterScope {
   readonly namespace?: string | undefined
@@ -73,7 +76,7 @@ const rootCa = 'kube-root-ca.crt'
 /** Reads a cluster into an inspection. A forbidden part is a problem in the report, and reading continues. */
 export async function scanCluster(
   cluster: Cluster,
-  inspection: Inspection,
+  inspection: Findings,
   scope: ClusterScope = {},
 ): Promise<Scan> {
   const scanner = new Scanner(cluster, inspection, scope)
@@ -125,13 +128,13 @@ export async function apiServersOf(cluster: Cluster): Promise<ApiServers> {
 class Scanner {
   isPermitted = true
   private readonly cluster: Cluster
-  private readonly inspection: Inspection
+  private readonly inspection: Findings
   private readonly scope: ClusterScope
   /** Content of kube-root-ca.crt → number of namespaces with it. */
   private readonly rootCas = new Map<string, number>()
   private readonly unserved: string[] = []
 
-  constructor(cluster: Cluster, inspection: Inspection, scope: ClusterScope) {
+  constructor(cluster: Cluster, inspection: Findings, scope: ClusterScope) {
     this.cluster = cluster
     this.inspection = inspection
     this.scope = scope
