@@ -1,6 +1,7 @@
 import { given } from '../errors/given.ts'
 import { shortList } from '../errors/short-list.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
+import { type ApiServers, coverageMs, serverCoverage, timeGaps, timeText } from './coverage.ts'
 import { kindOf } from './event.ts'
 import type { KnownCredential, KnownCredentials } from './known.ts'
 import type { AuditCredential, AuditReport } from './report.ts'
@@ -19,6 +20,7 @@ export interface AuditQuestion {
   /** List the current credentials, too. */
   readonly listsAll: boolean
   readonly now: Date
+  readonly apiServers?: ApiServers
 }
 
 /** What reading one log showed. */
@@ -32,9 +34,6 @@ export interface LogReading {
   readonly cutAfterMs?: number
 }
 
-/** Events may be minutes apart in a cluster where little happens. A longer time without events is missing from the logs. */
-const coverageMs = 600_000
-
 /** Returns the report. A log that does not answer the question makes it incomplete: it never means "not used". */
 export function auditReport(
   table: UsageTable,
@@ -42,7 +41,8 @@ export function auditReport(
   logs: readonly LogReading[],
   question: AuditQuestion,
 ): AuditReport {
-  const { sinceMs, now, listsAll } = question
+  const { sinceMs, now, listsAll, apiServers = {} } = question
+  const nowMs = now.getTime()
   const isAsked = question.asksForCas || question.asksForKeys
   const count = { old: 0, current: 0, unknown: 0 }
   const credentials: AuditCredential[] = []
@@ -56,7 +56,13 @@ export function auditReport(
     if (!isAsked || listsAll || status === 'old' || status === 'unknown')
       credentials.push(credentialOf(id, usage, found, { status, why }))
   }
-  const incomplete = [...unreadOf(logs, now.getTime()), ...gapsOf(table, question)]
+  const servers = serverCoverage(apiServers, logs)
+  const incomplete = [
+    ...unreadOf(logs, nowMs),
+    ...(isAsked ? servers.gaps : []),
+    ...timeGaps(table, { sinceMs, nowMs, concludes: isAsked }, apiServers),
+    ...gapsOf(table, question),
+  ]
   const isUnknown = count.unknown > 0 || incomplete.length > 0
   return {
     apiVersion: 'kcert/v1',
@@ -66,7 +72,7 @@ export function auditReport(
     ...(isAsked && { conclusion: count.old > 0 ? 'used' : isUnknown ? 'unknown' : 'not-used' }),
     credentials: credentials.sort(byStatusAndTime),
     incomplete,
-    notes: notesOf(table, logs, now.getTime()),
+    notes: [...notesOf(table, logs, nowMs), ...(isAsked ? [] : servers.gaps), ...servers.notes],
     withoutCredentialId: [...table.withoutId]
       .map(([username, requests]) => ({ username, requests }))
       .sort((one, other) => other.requests - one.requests),
@@ -170,18 +176,8 @@ function unreadOf(logs: readonly LogReading[], nowMs: number): string[] {
 }
 
 function gapsOf(table: UsageTable, question: AuditQuestion): string[] {
-  const { sinceMs, asksForCas, asksForKeys, now } = question
+  const { asksForCas, asksForKeys } = question
   const gaps: string[] = []
-  const since = sinceMs === undefined ? '' : ` since ${timeText(sinceMs)}`
-  if (table.counted === 0) gaps.push(`the logs contain no event${since}`)
-  else if (sinceMs !== undefined) {
-    const holes = table.gaps(sinceMs, now.getTime(), coverageMs)
-    const times = holes.map(({ fromMs, toMs }) => `from ${timeText(fromMs)} to ${timeText(toMs)}`)
-    if (holes.length > 0)
-      gaps.push(
-        `the logs contain no event ${shortList(times)}: give the logs of this time, or use a later --since`,
-      )
-  }
   if (table.leftOut > 0)
     gaps.push(
       `${mostCredentials.toLocaleString('en')} different credentials are in the report, the most that kcert keeps: ${table.leftOut.toLocaleString('en')} events with others are left out; use a later --since, or fewer logs`,
@@ -238,9 +234,4 @@ function notesOf(table: UsageTable, logs: readonly LogReading[], nowMs: number):
       `events with a time in the future: ${table.future}; check the clocks of the API servers and of this machine`,
     )
   return notes
-}
-
-/** Times outside of the years 0 to 9999 do not fit into RFC 3339. */
-function timeText(ms: number): string {
-  return rfc3339(new Date(Math.max(-62_167_219_200_000, Math.min(ms, 253_402_300_799_000))))
 }

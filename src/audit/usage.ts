@@ -61,7 +61,8 @@ export class UsageTable {
   leftOut = 0
   /** True if a request with a client certificate has a credential ID, as since Kubernetes 1.32. */
   hasCertificateIds = false
-  private readonly slots = new Set<number>()
+  /** By API server; '' for one that is not known. */
+  private readonly slots = new Map<string, Set<number>>()
   private readonly options: Required<UsageOptions>
   private readonly texts = new Map<string, readonly string[]>()
 
@@ -69,7 +70,7 @@ export class UsageTable {
     this.options = { most: mostCredentials, ...options }
   }
 
-  add(event: AuditEvent): void {
+  add(event: AuditEvent, server = ''): void {
     const { atMs, issued, credentials, username } = event
     const { sinceMs, nowMs } = this.options
     this.events++
@@ -82,7 +83,8 @@ export class UsageTable {
     }
     if (atMs < sinceMs) return
     this.counted++
-    if (this.slots.size < mostSlots) this.slots.add(Math.floor(atMs / slotMs))
+    const slots = this.slotsOf(server)
+    if (slots.size < mostSlots) slots.add(Math.floor(atMs / slotMs))
     for (const id of credentials) {
       if (id.startsWith('X509SHA256=')) this.hasCertificateIds = true
       const usage = this.usageOf(id)
@@ -91,20 +93,28 @@ export class UsageTable {
     if (credentials.length === 0 && event.isLast && username !== '') this.addWithoutId(username)
   }
 
-  /** Returns the times between `fromMs` and `toMs` in which no event was for `longestMs` or more. */
-  gaps(fromMs: number, toMs: number, longestMs: number): { fromMs: number; toMs: number }[] {
+  /** Returns the times between `fromMs` and `toMs` in which an API server had no event for `longestMs` or more. */
+  gaps(fromMs: number, toMs: number, longestMs: number, server = ''): { fromMs: number; toMs: number }[] {
     const found: { fromMs: number; toMs: number }[] = []
     let coveredMs = fromMs
     const checkUntil = (startMs: number) => {
       const endMs = Math.min(startMs, toMs)
       if (endMs - coveredMs >= longestMs) found.push({ fromMs: coveredMs, toMs: endMs })
     }
-    for (const slot of [...this.slots].sort((one, other) => one - other)) {
+    for (const slot of [...this.slotsOf(server)].sort((one, other) => one - other)) {
       checkUntil(slot * slotMs)
       coveredMs = Math.max(coveredMs, (slot + 1) * slotMs)
     }
     checkUntil(toMs)
     return found
+  }
+
+  private slotsOf(server: string): Set<number> {
+    const known = this.slots.get(server)
+    if (known !== undefined) return known
+    const slots = new Set<number>()
+    this.slots.set(server, slots)
+    return slots
   }
 
   private usageOf(id: string): Usage | undefined {

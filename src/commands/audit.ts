@@ -10,7 +10,7 @@ export default class Audit extends KcertCommand {
   static override summary = 'Find who still uses certificates of an old CA or tokens of an old key.'
 
   static override description =
-    `Reads audit logs of API servers (audit.k8s.io, JSON lines), plain or compressed with gzip. For each client certificate and service account token that was used, the report shows the user, source address, user agent, last use and number of requests. Give the logs of all API servers, with the rotated ones.
+    `Reads audit logs of API servers (audit.k8s.io, JSON lines), plain or compressed with gzip. For each client certificate and service account token that was used, the report shows the user, source address, user agent, last use and number of requests. Give the logs of all API servers, with the rotated ones. With --cluster or an inventory, the report says if logs of an API server are missing, and then concludes nothing from the others.
 
 An audit event has the SHA-256 fingerprint of the certificate, or the ID of the token. It does not have the CA or key that signed it. kcert finds these by the ID:
 

@@ -3,8 +3,9 @@ import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { startApiServer } from '../fakes/api-server.ts'
 import { auditLine, certificateId, serviceAccountKey, tokenOf, type Use } from './audit-events.ts'
-import { kcert } from './program.ts'
+import { kcert, kcertBeside } from './program.ts'
 import { violations } from './schemas.ts'
 import { client, folderWith, type Issued, issued } from './small-pki.ts'
 
@@ -422,8 +423,8 @@ test('reads a file that is named twice once', () => {
 
 test('reads logs on the nodes of an inventory', () => {
   const node = { name: 'cp1', role: 'control-plane', addresses: ['192.0.2.1'], layout: 'kubeadm' }
-  const inventory = (access: object): string =>
-    JSON.stringify({ apiVersion: 'kcert/v1', kind: 'Inventory', nodes: [{ ...node, access }] })
+  const inventory = (access: object, ...others: object[]): string =>
+    JSON.stringify({ apiVersion: 'kcert/v1', kind: 'Inventory', nodes: [{ ...node, access }, ...others] })
   const at = folderWith({
     'logs/audit.log': line(),
     'logs/audit-2026-11-25T09-00-00.000.log.gz': gzipSync(line()),
@@ -431,6 +432,10 @@ test('reads logs on the nodes of an inventory', () => {
     'ann.pem': one.pem,
     'kcert.yaml': inventory({ by: 'local' }),
     'away.yaml': inventory({ by: 'command', argv: ['false'] }),
+    'two.yaml': inventory(
+      { by: 'local' },
+      { ...node, name: 'cp2', addresses: ['192.0.2.2'], access: { by: 'command', argv: ['false'] } },
+    ),
   })
   const flags = ['--ca', join(at, 'old-ca.crt'), '--known', join(at, 'ann.pem')]
   const report = reportOf([join(at, 'logs'), '-i', join(at, 'kcert.yaml'), ...flags])
@@ -442,6 +447,42 @@ test('reads logs on the nodes of an inventory', () => {
   const away = reportOf([join(at, 'logs'), '-i', join(at, 'away.yaml'), ...flags])
   expect(away).toMatchObject({ conclusion: 'unknown', exit: 4 })
   expect(away.incomplete[0]).toMatch(/^cp1: /)
+  const partial = reportOf([join(at, 'logs'), '-i', join(at, 'two.yaml'), '--node', 'cp1', ...flags])
+  expect(partial.incomplete).toEqual(['no logs of cp2 were read: --node leaves them out'])
+})
+
+test('does not conclude from fewer logs than the cluster has API servers', async () => {
+  const server = await startApiServer()
+  server.put(
+    { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices', namespace: 'default' },
+    {
+      metadata: { name: 'kubernetes', labels: { 'kubernetes.io/service-name': 'kubernetes' } },
+      endpoints: [{ addresses: ['192.0.2.1', '192.0.2.2'] }],
+    },
+  )
+  const bob = client('bob', newCa)
+  const event = auditLine({ username: 'bob', credential: certificateId(bob) })
+  const at = folderWith({
+    ...{ 'cp1/audit.log': event, 'cp2/audit.log': event },
+    ...{ 'old-ca.crt': oldCa.pem, 'bob.pem': bob.pem },
+  })
+  const kubeconfig = server.writeKubeconfig(join(at, 'admin.conf'))
+  const flags = ['--ca', 'old-ca.crt', '--known', 'bob.pem', '--cluster', '--kubeconfig', kubeconfig]
+  const reportOn = async (...logs: string[]) => {
+    const { stdout, exit } = await kcertBeside(['audit', ...logs, ...flags, '-o', 'json'], { cwd: at })
+    const { conclusion, incomplete, notes } = JSON.parse(stdout) as Record<string, unknown>
+    return { conclusion, incomplete, notes, exit }
+  }
+  const text = (logs: number): string =>
+    `API servers of the cluster: 2; different logs that were read: ${logs}; they do not name the API server that wrote them`
+  expect(await reportOn('cp1')).toEqual({ conclusion: 'unknown', incomplete: [text(1)], notes: [], exit: 3 })
+  expect(await reportOn('cp1', 'cp2')).toEqual({
+    conclusion: 'not-used',
+    incomplete: [],
+    notes: [text(2)],
+    exit: 0,
+  })
+  await server.close()
 })
 
 test('prints no control character of a user agent or user name', () => {

@@ -43,20 +43,21 @@ export async function audit(
     sinceMs: since?.getTime() ?? Number.NEGATIVE_INFINITY,
     nowMs: now.getTime(),
   })
-  const visit = (event: AuditEvent): void => {
-    table.add(event)
+  const visit = (event: AuditEvent, server?: string): void => {
+    table.add(event, server)
     const { certificate } = event
     if (certificate === undefined) return
     const [leaf] = orUndefined(() => readCertificates(certificate.pem)) ?? []
     if (leaf !== undefined) known.addCertificate(leaf, `${certificate.of} in the audit log`)
   }
-  const { logs, unreachable } =
+  const { logs, unreachable, apiServers } =
     inventory === undefined
-      ? { logs: await readAuditLogs(targets, context, visit), unreachable: 0 }
+      ? { logs: await readAuditLogs(targets, context, visit), unreachable: 0, apiServers: {} }
       : await readNodeLogs({ inventory, nodes, targets }, context, visit)
   const report = auditReport(table, known, logs, {
     ...{ asksForCas: cas.length > 0, asksForKeys: keys.length > 0, listsAll, now },
     ...{ sinceMs: since?.getTime(), newKeySinceMs: newKeySince?.getTime() },
+    apiServers: { ...apiServers, inCluster: reading.apiServers },
   })
   return {
     report: { ...report, notes: [...report.notes, ...reading.notes] },

@@ -16,7 +16,7 @@ import { defaultThresholds } from '../../inspection/thresholds.ts'
 import { placeText } from '../../output/places.ts'
 import { readFile } from '../../system/files.ts'
 import { serviceAccountKeyIds } from '../../x509/service-account-token.ts'
-import { scanCluster } from '../inspect/cluster.ts'
+import { apiServersOf, scanCluster } from '../inspect/cluster.ts'
 import { readTargets } from '../inspect/targets.ts'
 
 // The credentials that `kcert audit` can name: certificates and tokens in files, kubeconfigs, Secrets and CSRs, and entries of
@@ -65,6 +65,8 @@ export interface KnownReading {
   readonly notes: readonly string[]
   /** False if the API server forbade reading a part. */
   readonly isPermitted: boolean
+  /** How many the cluster has, or why that is unknown; undefined without a cluster. */
+  readonly apiServers: number | string | undefined
 }
 
 /** Adds the credentials in these files, and in the Secrets, ConfigMaps and requests of the cluster. Throws for a missing target. */
@@ -100,19 +102,22 @@ export async function readKnownCredentials(
   const options = { context, timeoutMs: serverTimeoutMs, isPart: true } as const
   const { failed } = await readTargets(targets, options, visit)
   if (failed[0] !== undefined) throw failed[0]
-  const isPermitted =
-    flags === undefined ||
-    (await withCluster(context, flags, async (cluster) => {
-      const { failure, isPermitted } = await scanCluster(cluster, {
-        addObject: (name, object, kind) => {
-          signatures.addTokens(JSON.stringify(object))
-          return inspection.addObject(name, object, kind)
-        },
-        addRefused: (name, error) => inspection.addRefused(name, error),
-      })
-      if (failure !== undefined) throw failure
-      return isPermitted
-    }))
+  const { isPermitted, apiServers } =
+    flags === undefined
+      ? { isPermitted: true, apiServers: undefined }
+      : await withCluster(context, flags, async (cluster) => {
+          const { failure, isPermitted } = await scanCluster(cluster, {
+            addObject: (name, object, kind) => {
+              signatures.addTokens(JSON.stringify(object))
+              return inspection.addObject(name, object, kind)
+            },
+            addRefused: (name, error) => inspection.addRefused(name, error),
+          })
+          if (failure !== undefined) throw failure
+          const { count, hidden } = await apiServersOf(cluster)
+          const reason = hidden ? 'you may not list EndpointSlices' : 'no EndpointSlice lists them'
+          return { isPermitted, apiServers: count ?? `unknown, because ${reason}` }
+        })
   if (!isPermitted)
     notes.push('the API server forbids listing some objects of the cluster, so their credentials are unknown')
   for (const { certificate, ...place } of inspection.found)
@@ -125,7 +130,7 @@ export async function readKnownCredentials(
     notes.push(
       `tokens that are skipped, because the key that they name (kid) did not sign them: ${shortList(forged)}`,
     )
-  return { notes, isPermitted }
+  return { notes, isPermitted, apiServers }
 }
 
 const serverTimeoutMs = 5000

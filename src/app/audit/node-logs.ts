@@ -1,5 +1,7 @@
 import { posix } from 'node:path'
+import type { ApiServers } from '../../audit/coverage.ts'
 import type { LogReading } from '../../audit/evaluation.ts'
+import type { AuditEvent } from '../../audit/event.ts'
 import type { Context } from '../../cli/context.ts'
 import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { flagsOf } from '../../pki/component-flags.ts'
@@ -21,29 +23,43 @@ interface NodeLogsJob {
   readonly targets: readonly string[]
 }
 
-/** Passes each event of the logs to `visit`. Returns how each log was read, and the number of nodes that could not be reached. */
+/** What was read on nodes. */
+interface NodeLogs {
+  readonly logs: LogReading[]
+  /** The number of nodes that could not be reached. */
+  readonly unreachable: number
+  readonly apiServers: ApiServers
+}
+
+/** Passes each event of the logs to `visit`, with its node. Returns how each log was read. */
 export async function readNodeLogs(
   { inventory: name, nodes, targets }: NodeLogsJob,
   context: Context,
-  visit: VisitEvent,
-): Promise<{ logs: LogReading[]; unreachable: number }> {
+  visit: (event: AuditEvent, node: string) => void,
+): Promise<NodeLogs> {
   const inventory = await inventoryOrThisMachine(name, nodes, context)
-  const wanted = inventory.nodes.filter((node) =>
-    nodes.length === 0 ? node.role === 'control-plane' : nodes.includes(node.name),
-  )
+  const controlPlanes = inventory.nodes.filter(({ role }) => role === 'control-plane')
+  const wanted =
+    nodes.length === 0 ? controlPlanes : inventory.nodes.filter((node) => nodes.includes(node.name))
+  const skipped = controlPlanes.filter((node) => !wanted.includes(node)).map((node) => node.name)
   return withNodes(inventory, context, async (site) => {
     const logs: LogReading[] = []
+    const read: string[] = []
     let unreachable = 0
     for (const node of wanted) {
       try {
-        logs.push(...(await logsOnNode(nodeNamed(site, node.name), targets, visit)))
+        const found = await logsOnNode(nodeNamed(site, node.name), targets, (event) =>
+          visit(event, node.name),
+        )
+        logs.push(...found)
+        if (found.some(({ events, problems }) => events > 0 || problems.length === 0)) read.push(node.name)
       } catch (error) {
         if (!(error instanceof KcertError)) throw error
         unreachable++
         logs.push(unread(node.name, wordsOf(error)))
       }
     }
-    return { logs, unreachable }
+    return { logs, unreachable, apiServers: { read, skipped } }
   })
 }
 
