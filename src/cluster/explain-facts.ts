@@ -1,10 +1,18 @@
+import {
+  type ControllerEvent,
+  controllerName,
+  eventNamespace,
+  leftPending,
+} from '../csr/controller-events.ts'
 import type { ControllerManager, ExplainFacts, Holder } from '../csr/explain/facts.ts'
 import type { Cluster } from './cluster.ts'
 import { type ObjectOf, resources } from './kinds.ts'
+import { type ApiObject, isObject } from './malformed.ts'
 import type { ObjectsApi } from './objects.ts'
 import { getOne, listEach } from './readable.ts'
 
 const component = 'kube-controller-manager'
+const events = { group: '', version: 'v1', resource: 'events', namespace: eventNamespace } as const
 const pods = { ...resources.pods, namespace: 'kube-system' } as const
 
 type Rule = NonNullable<ObjectOf<'clusterroles'>['rules']>[number]
@@ -16,6 +24,14 @@ type Rule = NonNullable<ObjectOf<'clusterroles'>['rules']>[number]
 export function explainFactsOf({ objects, access }: Pick<Cluster, 'objects' | 'access'>): ExplainFacts {
   return {
     isAllowed: (question) => access.isAllowed(question),
+    async readLeftPending(uid) {
+      let last: ControllerEvent | undefined
+      for await (const object of objects.list(events, { fieldSelector: `involvedObject.uid=${uid}` })) {
+        const event = controllerEventOf(object)
+        if (event !== undefined && event.time >= (last?.time ?? '')) last = event
+      }
+      return last ?? 'none'
+    },
     async readControllerManager() {
       const [found, commandLine] = await Promise.all([
         getOne(objects, { ...resources.leases, name: component }),
@@ -40,6 +56,13 @@ export function explainFactsOf({ objects, access }: Pick<Cluster, 'objects' | 'a
       return [...holders.values()]
     },
   }
+}
+
+/** Returns the Event if kcert controller wrote it on a request that it leaves pending. */
+function controllerEventOf({ source, reason, message, lastTimestamp: time }: ApiObject) {
+  const isOwn = isObject(source) && source.component === controllerName && reason === leftPending
+  if (!isOwn || typeof message !== 'string' || typeof time !== 'string') return undefined
+  return { reason, message, time }
 }
 
 function leaseFacts(lease: ObjectOf<'leases'> | undefined): Pick<ControllerManager, 'renewedAt' | 'holder'> {

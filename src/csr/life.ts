@@ -1,4 +1,6 @@
 import { type Certificate, certificateBlocks, certificateOfBlock } from '../x509/certificate.ts'
+import { signingRequestOfObject } from './request-object.ts'
+import type { RequestObject } from './requests-api.ts'
 import { hasCondition, type SigningRequest } from './signing-request.ts'
 
 // The state of a CertificateSigningRequest from its creation until kube-controller-manager deletes it.
@@ -18,6 +20,13 @@ export function stateOf(object: SigningRequest): RequestState {
   if (object.certificate !== undefined) return 'issued'
   if (hasCondition(object, 'Failed')) return 'failed'
   return hasCondition(object, 'Approved') ? 'approved' : 'pending'
+}
+
+/** Returns true for an object that needs a decision. */
+export function isPending(object: RequestObject): boolean {
+  return (
+    object.metadata.deletionTimestamp === undefined && stateOf(signingRequestOfObject(object)) === 'pending'
+  )
 }
 
 /** Returns the conditions in kubectl's words: "Pending", "Approved,Issued", "Approved,Failed". */

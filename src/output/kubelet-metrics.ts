@@ -1,3 +1,5 @@
+import { metric } from './metrics-text.ts'
+
 /** Metrics of a managed certificate. Times are in seconds since 1970. */
 export interface ManagerMetrics {
   /** The label `pair`: the prefix of its files. */
@@ -39,22 +41,18 @@ export function renderManagerMetrics(metrics: ManagerMetrics): string {
     ['renew_errors_total', 'Failed attempts to obtain a certificate.', metrics.renewFailures],
     ['hook_errors_total', 'Commands and signals after a renewal that failed.', metrics.hookFailures],
   ]
-  const age = `${prefix}rotation_age_seconds`
+  const age = 'kcert_certificate_manager_rotation_age_seconds'
   const buckets = [...ages, Number.POSITIVE_INFINITY].map((limit) => {
     const count = usedSeconds.filter((used) => used <= limit).length
     return `${age}_bucket{pair="${pair}",le="${limit === Number.POSITIVE_INFINITY ? '+Inf' : limit}"} ${count}\n`
   })
   const sum = usedSeconds.reduce((total, used) => total + used, 0)
   return [
-    ...rows.map(([name, help, value]) => {
-      const type = name.endsWith('_total') ? 'counter' : 'gauge'
-      const sample = value === undefined ? '' : `${prefix}${name}${labels} ${value}\n`
-      return `# HELP ${prefix}${name} ${help}\n# TYPE ${prefix}${name} ${type}\n${sample}`
-    }),
+    ...rows.map(([name, help, value]) =>
+      metric(`certificate_manager_${name}`, help, value === undefined ? [] : [[labels, value]]),
+    ),
     `# HELP ${age} How old certificates were when they were replaced.\n# TYPE ${age} histogram\n`,
     ...buckets,
     `${age}_sum${labels} ${sum}\n${age}_count${labels} ${usedSeconds.length}\n`,
   ].join('')
 }
-
-const prefix = 'kcert_certificate_manager_'

@@ -258,6 +258,7 @@ function fieldTests(text: string, { resource }: Key): ((object: Stored) => boole
     const known = ['metadata.name', 'metadata.namespace']
     if (/^(certificatesigning|podcertificate)requests$/.test(resource)) known.push('spec.signerName')
     if (resource === 'secrets') known.push('type')
+    if (resource === 'events') known.push('involvedObject.uid')
     if (!known.includes(field)) throw new Refused(400, 'BadRequest', `field label not supported: ${field}`)
     return (object) => {
       const found = field

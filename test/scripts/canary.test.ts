@@ -86,6 +86,12 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   'cluster-info:verify': [[], ['--ca', 'ca.pem'], ['--ca', 'key.pem']],
   completion: [['bash'], ['zsh'], ['fish'], ['kubectl', 'inspect', 'key.pem', ''], ['key.pem']],
+  controller: [
+    ['--approve', 'key.pem'],
+    ['--approve', 'secrets.yaml', '--log-format', 'json'],
+    ['--approve', 'builtin', '--listen', 'key.pem'],
+    [],
+  ],
   'csr:approve': [
     ['pending', 'nobody', '--dry-run'],
     ['--policy', 'builtin'],

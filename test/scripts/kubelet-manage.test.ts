@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import {
   existsSync,
   lstatSync,
@@ -9,13 +9,14 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { RequestObject } from '../../src/csr/requests-api.ts'
 import { readPair } from '../../src/kubelet/pair.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
 import { freePort } from '../node/ports.ts'
 import { putCluster, requestsKey } from './cluster-session.ts'
+import { Daemon } from './daemon.ts'
 import { kcertBeside, type Session } from './program.ts'
 import { violations } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
@@ -32,7 +33,6 @@ const requests = (): RequestObject[] =>
 let server: FakeApiServer
 let approver: NodeJS.Timeout
 let decision: 'Approved' | 'Denied' = 'Approved'
-const children: ChildProcess[] = []
 
 beforeAll(async () => {
   server = await startApiServer({
@@ -62,9 +62,7 @@ beforeEach(() => {
   decision = 'Approved'
   rmSync(at('pki'), { recursive: true, force: true })
 })
-afterEach(() => {
-  for (const child of children.splice(0)) child.kill('SIGKILL')
-})
+afterEach(() => Daemon.killAll())
 
 const manage = (...args: string[]): Promise<Session> =>
   kcertBeside(['kubelet', 'manage', '--cert-dir', 'pki', ...args], { cwd: folder })
@@ -73,37 +71,9 @@ const own = ['--kubeconfig', 'admin.conf']
 
 const current = (name = 'ci') => readPair(readFileSync(at(`pki/${name}-current.pem`)), name)
 
-/** A running manager, and its output. */
-class Daemon {
-  private readonly child: ChildProcess
-  private readonly over: Promise<number | null>
-  stdout = ''
-  stderr = ''
-
+class Manager extends Daemon {
   constructor(...args: string[]) {
-    const line = [resolve('bin/run.js'), 'kubelet', 'manage', '--cert-dir', 'pki', ...args]
-    this.child = spawn(process.execPath, line, { cwd: folder, env: { PATH: process.env.PATH } })
-    children.push(this.child)
-    this.child.stdout!.setEncoding('utf8').on('data', (text: string) => (this.stdout += text))
-    this.child.stderr!.setEncoding('utf8').on('data', (text: string) => (this.stderr += text))
-    this.over = new Promise((done) => this.child.once('close', (code) => done(code)))
-  }
-
-  async says(pattern: RegExp, times = 1): Promise<void> {
-    for (let tries = 0; tries < 2_400; tries++) {
-      if ((this.stderr.match(new RegExp(pattern, 'g')) ?? []).length >= times) return
-      await new Promise((done) => setTimeout(done, 50))
-    }
-    throw new Error(`it does not say ${pattern}, but:\n${this.stderr}`)
-  }
-
-  kill(signal: NodeJS.Signals): Promise<number | null> {
-    this.child.kill(signal)
-    return this.over
-  }
-
-  send(signal: NodeJS.Signals): void {
-    this.child.kill(signal)
+    super(['kubelet', 'manage', '--cert-dir', 'pki', ...args], folder)
   }
 }
 
@@ -148,7 +118,7 @@ test('a daemon renews when the file changes and on a signal, runs hooks, updates
   // It records each SIGHUP, and runs for at most five minutes.
   const script = `trap 'echo x >> ${at('hups')}' HUP; : > ${at('listening')}; for i in $(seq 3000); do sleep 0.1; done`
   const other = spawn('/bin/sh', ['-c', script])
-  children.push(other)
+  Daemon.children.push(other)
   await expect.poll(() => existsSync(at('listening')), { timeout: 120_000 }).toBe(true)
   writeFileSync(at('other.pid'), `${other.pid}\n`)
   const port = await freePort()
@@ -164,7 +134,7 @@ test('a daemon renews when the file changes and on a signal, runs hooks, updates
     '--pid-file',
     'other.pid',
   ]
-  const daemon = new Daemon(...flags, ...after)
+  const daemon = new Manager(...flags, ...after)
   await daemon.says(/next renewal at/)
   const second = await manage(...flags)
   expect([second.exit, second.stderr]).toEqual([4, expect.stringContaining('KCERT_LOCKED')])

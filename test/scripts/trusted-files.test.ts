@@ -66,6 +66,7 @@ const kinds: Readonly<Record<string, readonly [kind: string, file: string]>> = {
   inventory: ['inventory', 'kcert.yaml'],
   journal: ['journal', 'journal'],
   policy: ['approval policy', 'policy.yaml'],
+  approve: ['approval policy', 'policy.yaml'],
   config: ['signing profile', 'config.json'],
   template: ['certificate template', 'template.yaml'],
   'ssh-config': ['ssh configuration', 'ssh_config'],

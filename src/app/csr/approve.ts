@@ -14,7 +14,7 @@ import {
   evaluateByPolicy,
 } from '../../csr/approval/evaluation.ts'
 import type { ApprovalFacts } from '../../csr/approval/facts.ts'
-import { stateOf } from '../../csr/life.ts'
+import { isPending } from '../../csr/life.ts'
 import { readSigningRequests } from '../../csr/manifest-reading.ts'
 import { readRequests } from '../../csr/many-requests.ts'
 import { signingRequestOfObject } from '../../csr/request-object.ts'
@@ -194,16 +194,10 @@ async function selectRequests(
     const selection = given({ labelSelector: selector, signerName: signer })
     for await (const object of api.list(selection)) {
       const name = object.metadata.name ?? ''
-      if (!found.has(name) && isWaiting(object)) found.set(name, object)
+      if (!found.has(name) && isPending(object)) found.set(name, object)
     }
   }
   return [...found.values()]
-}
-
-function isWaiting(object: RequestObject): boolean {
-  return (
-    object.metadata.deletionTimestamp === undefined && stateOf(signingRequestOfObject(object)) === 'pending'
-  )
 }
 
 async function expectedIn(

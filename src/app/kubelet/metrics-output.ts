@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import { isLoopback } from '../../errors/host-port.ts'
 import { KcertError, messageOf } from '../../errors/kcert-error.ts'
 import { writePublicFile } from '../../system/output-file.ts'
-import { parseEndpoint } from '../../tls/endpoint.ts'
+import { type Endpoint, parseEndpoint } from '../../tls/endpoint.ts'
 
 /** An output for metrics; call `changed` when they change. */
 export interface MetricsOutput {
@@ -40,23 +40,50 @@ export async function metricsServer(address: string, text: () => string): Promis
       next: '--metrics-address 127.0.0.1:9464',
     })
   }
-  const server = createServer((request, response) => {
-    const isMetrics = request.url === '/metrics' && (request.method === 'GET' || request.method === 'HEAD')
-    response.writeHead(isMetrics ? 200 : 404, {
-      'Content-Type': isMetrics ? 'text/plain; version=0.0.4; charset=utf-8' : 'text/plain',
-    })
-    response.end(isMetrics ? text() : 'kcert answers at /metrics\n')
+  return serveTexts('--metrics-address', endpoint, {
+    '/metrics': () => ({ status: 200, type: metricsType, text: text() }),
   })
+}
+
+/** The media type of Prometheus' text format. */
+export const metricsType = 'text/plain; version=0.0.4; charset=utf-8'
+
+export interface ServedText {
+  readonly status: number
+  readonly type: string
+  readonly text: string
+}
+
+/** More clients than a monitoring system and a kubelet need. Each connection costs memory. */
+const mostConnections = 64
+
+/** Serves texts over HTTP: path → the current text. `flag` names the address. Throws KCERT_USAGE if it cannot listen. */
+export async function serveTexts(
+  flag: string,
+  { name, host, port }: Endpoint,
+  texts: Readonly<Record<string, () => ServedText>>,
+): Promise<MetricsOutput> {
+  const server = createServer(({ url = '', method = '' }, response) => {
+    const answer = ['GET', 'HEAD'].includes(method) && Object.hasOwn(texts, url) ? texts[url]?.() : undefined
+    const { status, type, text } = answer ?? {
+      status: 404,
+      type: 'text/plain',
+      text: `kcert answers at ${Object.keys(texts).join(', ')}\n`,
+    }
+    response.writeHead(status, { 'Content-Type': type })
+    response.end(text)
+  })
+  server.maxConnections = mostConnections
   await new Promise<void>((listening, failed) => {
     server.once('error', (error) =>
       failed(
-        new KcertError('KCERT_USAGE', `cannot listen on --metrics-address ${address}`, {
+        new KcertError('KCERT_USAGE', `cannot listen on ${flag} ${name}`, {
           why: error.message,
           cause: error,
         }),
       ),
     )
-    server.listen(endpoint.port, endpoint.host, listening)
+    server.listen(port, host, listening)
   })
   return {
     changed: () => {},

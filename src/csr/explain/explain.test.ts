@@ -10,6 +10,7 @@ import {
 } from '../../../test/csr/made-requests.ts'
 import { issueCertificate } from '../../x509/issuing.ts'
 import { writePem } from '../../x509/pem.ts'
+import type { ControllerEvent } from '../controller-events.ts'
 import type { RequestCondition, SigningRequest } from '../signing-request.ts'
 import { causes, explain } from './explain.ts'
 import type { ControllerManager, ExplainFacts, Holder } from './facts.ts'
@@ -24,6 +25,7 @@ interface Cluster {
   readonly allowed?: readonly string[]
   readonly approvers?: readonly Holder[]
   readonly signers?: readonly Holder[]
+  readonly leftPending?: ControllerEvent
   readonly failing?: string
 }
 
@@ -38,12 +40,13 @@ const alive: ControllerManager = {
   ],
 }
 
-function factsOf({ manager, allowed, approvers, signers, failing }: Cluster): ExplainFacts {
+function factsOf({ manager, allowed, approvers, signers, leftPending, failing }: Cluster): ExplainFacts {
   const answer = async <Fact>(fact: Fact): Promise<Fact> => {
     if (failing !== undefined) throw new Error(failing)
     return fact
   }
   return {
+    readLeftPending: () => answer(leftPending ?? 'none'),
     isAllowed: ({ user, resource }) => answer(allowed?.includes(`${user} ${resource.subresource}`)),
     readControllerManager: () => answer(manager),
     findHolders: (verb) => answer(verb === 'approve' ? approvers : signers),
@@ -120,6 +123,21 @@ interface Row {
 }
 
 const rows: readonly Row[] = [
+  {
+    id: 'controller-left-pending',
+    verdict: 'stuck',
+    object: user({ uid: 'uid-1' }),
+    cluster: {
+      leftPending: {
+        reason: 'NotApproved',
+        message:
+          'policy kubelet-serving: identity met, entitlement unmet; own-names: "x" is not a name of the Node',
+        time: '2026-11-21T09:30:00Z',
+      },
+    },
+    says: /Event of kcert controller at 2026-11-21T09:30:00Z says: policy kubelet-serving: identity met, .*own-names/,
+    command: 'kcert csr check ann --cluster',
+  },
   {
     id: 'being-deleted',
     verdict: 'stuck',

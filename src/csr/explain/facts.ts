@@ -1,4 +1,5 @@
 import type { ApprovalFacts } from '../approval/facts.ts'
+import type { ControllerEvent } from '../controller-events.ts'
 
 // The facts that explain why a request is stuck, in addition to the object itself.
 
@@ -24,6 +25,8 @@ export interface Holder {
  * and the causes that need it stay open.
  */
 export interface ExplainFacts extends Pick<ApprovalFacts, 'isAllowed'> {
+  /** The last Event in which `kcert controller` says why it leaves the request with this UID pending. */
+  readLeftPending(uid: string): Promise<ControllerEvent | 'none' | undefined>
   readControllerManager(): Promise<ControllerManager | 'absent' | undefined>
   /** The subjects to which RBAC grants the verb on this signer by a rule about signers, without those that may do everything. */
   findHolders(verb: 'approve' | 'sign', signerName: string): Promise<readonly Holder[] | undefined>

@@ -34,6 +34,17 @@ const decideByHand = (situation: Situation): string[] => [
 /** Causes for objects without a decision. */
 export const pendingCauses: readonly CauseRow[] = [
   {
+    id: 'controller-left-pending',
+    weight: 'note',
+    holds: ({ state, leftPending }) => state === 'pending' && typeof leftPending === 'object',
+    detail: ({ leftPending }) =>
+      typeof leftPending === 'object'
+        ? `an Event of kcert controller at ${leftPending.time} says: ${leftPending.message}`
+        : '',
+    fix: 'change what the rule names, or decide yourself; kcert controller evaluates it again within 20 minutes',
+    commands: decideByHand,
+  },
+  {
     id: 'would-fail',
     holds: pending(({ broken }) => broken.length > 0),
     detail: (situation) =>

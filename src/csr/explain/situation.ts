@@ -1,5 +1,6 @@
 import { messageOf } from '../../errors/kcert-error.ts'
 import { type NodeAccess, nodeAccessOf } from '../approval/node-access.ts'
+import type { ControllerEvent } from '../controller-events.ts'
 import { issuedCertificate, stateOf } from '../life.ts'
 import { isUnmet } from '../rule.ts'
 import { isKubernetesDomain } from '../signer-name.ts'
@@ -16,6 +17,7 @@ export interface Situation extends OwnSituation {
   readonly nodeAccess: NodeAccess | undefined
   readonly approvers: readonly Holder[] | undefined
   readonly signers: readonly Holder[] | undefined
+  readonly leftPending: ControllerEvent | 'none' | undefined
 }
 
 /** What the object itself says. */
@@ -46,7 +48,8 @@ export async function readSituation(
   const isWaiting = isPending || state === 'approved'
   const isKubelets = object.signerName === kubeletClient && isPending && broken.length === 0
   const needsManager = signedBy === 'kubernetes' && (state === 'approved' || isKubelets)
-  const [controllerManager, nodeAccess, approvers, signers] = await Promise.all([
+  const { uid } = object
+  const [controllerManager, nodeAccess, approvers, signers, leftPending] = await Promise.all([
     needsManager
       ? ask('whether kube-controller-manager runs', () => facts.readControllerManager())
       : undefined,
@@ -59,8 +62,11 @@ export async function readSituation(
     isWaiting && signedBy === 'other-signer'
       ? ask('who may sign', () => facts.findHolders('sign', object.signerName))
       : undefined,
+    isPending && broken.length === 0 && uid !== undefined
+      ? ask('why kcert controller leaves it pending', () => facts.readLeftPending(uid))
+      : undefined,
   ])
-  return { situation: { ...own, controllerManager, nodeAccess, approvers, signers }, open }
+  return { situation: { ...own, controllerManager, nodeAccess, approvers, signers, leftPending }, open }
 }
 
 /** Returns a lookup function that records failures in `open` and never throws. */

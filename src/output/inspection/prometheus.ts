@@ -1,7 +1,5 @@
 import type { CertificateReport, InspectionReport, Severity } from '../../inspection/report.ts'
-import { printable } from '../terminal.ts'
-
-type Labels = Readonly<Record<string, string>>
+import { type Labels, labelText, metric } from '../metrics-text.ts'
 
 const severities: readonly Severity[] = ['info', 'warning', 'critical']
 
@@ -86,21 +84,6 @@ function samples<Item>(
     if (!found.has(key)) found.set(key, value(item))
   }
   return found
-}
-
-function metric(name: string, help: string, samples: ReadonlyMap<string, number>): string {
-  const lines = [...samples].map(([labels, value]) => `kcert_${name}${labels} ${value}\n`)
-  return `# HELP kcert_${name} ${help}\n# TYPE kcert_${name} gauge\n${lines.join('')}`
-}
-
-function labelText(labels: Labels): string {
-  return `{${Object.entries(labels)
-    .map(([name, value]) => `${name}="${labelValue(value)}"`)
-    .join(',')}}`
-}
-
-function labelValue(value: string): string {
-  return printable(value).replaceAll('\\', '\\\\').replaceAll('"', '\\"')
 }
 
 function seconds(rfc3339: string): number {

@@ -1,0 +1,315 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { setTimeout as pauseFor } from 'node:timers/promises'
+import type { Context } from '../../cli/context.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import { resources } from '../../cluster/kinds.ts'
+import { LeaseHolder } from '../../cluster/lease-holder.ts'
+import type { Acted } from '../../csr/approval/acting.ts'
+import { type Evaluation, evaluateByPolicy } from '../../csr/approval/evaluation.ts'
+import type { ApprovalFacts } from '../../csr/approval/facts.ts'
+import { controllerName, leftPending } from '../../csr/controller-events.ts'
+import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
+import { type Decisions, renderControllerMetrics } from '../../output/controller-metrics.ts'
+import type { LogEntry } from '../../output/log-line.ts'
+import { printable } from '../../output/terminal.ts'
+import type { Endpoint } from '../../tls/endpoint.ts'
+import { approvalFactsOf } from '../csr/approval-facts.ts'
+import { metricsType, type ServedText, serveTexts } from '../kubelet/metrics-output.ts'
+import { Approver } from './approver.ts'
+import { createEvent } from './events.ts'
+import { type LoadedPolicies, PolicySource } from './policy-source.ts'
+import { detailOf, refusalOf } from './refusal.ts'
+import { missingRights, type Right, rightsToApprove, rightText } from './rights.ts'
+
+// `kcert controller --approve`: one leader approves pending requests. docs/decisions/0017-controller.md explains the design.
+
+export interface ControllerSettings {
+  /** As for --policy of `kcert csr approve`. */
+  readonly approve: string
+  readonly leaseNamespace: string
+  /** Where /healthz, /readyz and /metrics are served. */
+  readonly listen: Endpoint
+}
+
+export interface ControllerPorts {
+  readonly cluster: Cluster
+  /** For the Lease alone: with a short timeout, and not behind other calls. */
+  readonly leaseCluster: Cluster
+  readonly context: Context
+  readonly log: (entry: LogEntry) => void
+  /** Aborted by SIGTERM and Ctrl-C. */
+  readonly ended: AbortSignal
+}
+
+const policyPollMs = 5_000
+const rightsPollMs = 60_000
+/** Facts are read again after this time, so that a replaced CA or a moved address is noticed. */
+const factsKeptMs = 60_000
+/** Longer than any call with its retries, unless --request-timeout is very long. */
+const stalledMs = 300_000
+
+/** Runs until `ended` aborts. Ends the process when the Lease is lost. */
+export async function runController(settings: ControllerSettings, ports: ControllerPorts): Promise<void> {
+  const source = await PolicySource.open(settings.approve, ports.context)
+  try {
+    await new Controller(settings, ports, source).run()
+  } catch (error) {
+    if (!(error instanceof KcertError) || error.code !== 'KCERT_LOCKED') throw error
+    ports.log({ level: 'error', message: error.message, fields: errorFieldsOf(error) })
+    // A write in progress would be retried until its timeout. Another replica may already act.
+    process.exit(error.exitCode)
+  }
+}
+
+class Controller {
+  readonly #settings: ControllerSettings
+  readonly #ports: ControllerPorts
+  readonly #source: PolicySource
+  readonly #instance = `${hostname()}_${randomUUID()}`
+  readonly #lease: LeaseHolder
+  readonly #counts = { lease: 0, policy: 0, watch: 0, created: 0, failed: 0 }
+  readonly #decisions = new Map<string, Decisions>()
+  readonly #basis = new WeakMap<Evaluation, LoadedPolicies>()
+  #facts: { readonly value: ApprovalFacts; readonly sinceMs: number } | undefined
+  #approver: Approver | undefined
+  #missing: readonly Right[] | undefined
+  #missingText = 'not checked yet'
+
+  constructor(settings: ControllerSettings, ports: ControllerPorts, source: PolicySource) {
+    this.#settings = settings
+    this.#ports = ports
+    this.#source = source
+    const { leaseCluster, context } = ports
+    this.#lease = new LeaseHolder({
+      objects: leaseCluster.objects,
+      name: controllerName,
+      namespace: settings.leaseNamespace,
+      identity: this.#instance,
+      now: () => ({ monotonicMs: performance.now(), wallMs: context.clock().getTime() }),
+      pause,
+      draw: Math.random,
+      tell: (failure) => {
+        if (failure === undefined) return ports.log({ level: 'info', message: 'the Lease is readable again' })
+        this.#counts.lease++
+        ports.log({
+          level: 'warning',
+          message: 'the Lease could not be renewed',
+          fields: errorFieldsOf(failure),
+        })
+      },
+    })
+  }
+
+  async run(): Promise<void> {
+    const { log, ended } = this.#ports
+    const { listen, leaseNamespace } = this.#settings
+    const server = await serveTexts('--listen', listen, {
+      '/healthz': () => this.#health(),
+      '/readyz': () => this.#readiness(),
+      '/metrics': () => ({ status: 200, type: metricsType, text: this.#metrics() }),
+    })
+    const polling = [
+      this.#every(policyPollMs, () => this.#pollPolicy()),
+      this.#every(rightsPollMs, () => this.#pollRights()),
+    ]
+    log({ level: 'info', message: 'started', fields: { identity: this.#instance, listen: listen.name } })
+    await this.#pollRights()
+    try {
+      await this.#lease.lead(async (signal) => {
+        log({
+          level: 'info',
+          message: 'became the leader',
+          fields: { lease: `${leaseNamespace}/${controllerName}` },
+        })
+        await this.#approve(signal)
+      }, ended)
+      log({ level: 'info', message: 'stopped' })
+    } finally {
+      for (const timer of polling) clearInterval(timer)
+      await server.close()
+    }
+  }
+
+  async #approve(signal: AbortSignal): Promise<void> {
+    const { cluster, log } = this.#ports
+    this.#approver = new Approver({
+      api: cluster.requests,
+      watch: (until) => cluster.objects.watch(resources.requests, {}, until),
+      evaluate: async (object) => {
+        const used = this.#source.current
+        const evaluation = await evaluateByPolicy('approve', used.policies, this.#currentFacts())(object)
+        this.#basis.set(evaluation, used)
+        return evaluation
+      },
+      confirm: (evaluation) => this.#confirm(evaluation),
+      tell: (acted) => this.#tell(acted),
+      tellWatch: (error) => {
+        this.#counts.watch++
+        log({ level: 'warning', message: 'the watch of requests failed', fields: errorFieldsOf(error) })
+      },
+      nowMs: () => performance.now(),
+      pause,
+      draw: Math.random,
+    })
+    await this.#approver.run(signal)
+  }
+
+  /** Throws when this process may have lost the Lease, or when the policy was replaced after the evaluation. */
+  #confirm(evaluation: Evaluation): void {
+    const why = 'the decision is not written; the request is evaluated again'
+    if (!this.#lease.isLeader())
+      throw new KcertError('KCERT_LOCKED', 'this replica is not the leader any more', { why })
+    if (this.#basis.get(evaluation) !== this.#source.current)
+      throw new KcertError('KCERT_LOCKED', 'the policy was replaced during the evaluation', { why })
+  }
+
+  #currentFacts(): ApprovalFacts {
+    const nowMs = performance.now()
+    if (this.#facts === undefined || nowMs - this.#facts.sinceMs >= factsKeptMs)
+      this.#facts = { value: approvalFactsOf(this.#ports.cluster, this.#ports.context.clock), sinceMs: nowMs }
+    return this.#facts.value
+  }
+
+  async #tell(acted: Acted): Promise<void> {
+    const { log, cluster, context } = this.#ports
+    const { name, outcome, object, error, evaluation } = acted
+    const isApproved = outcome === 'approved'
+    const reason = isApproved ? (evaluation?.verdict.policy ?? '') : refusalOf(acted)
+    const detail = error === undefined ? detailOf(acted) : wordsOf(error)
+    // The label of an approval is fixed, because the name of a rule may change with each policy.
+    this.#count(outcome, isApproved ? 'policy' : reason)
+    log({
+      level: error === undefined ? 'info' : 'warning',
+      message: outcome,
+      fields: { csr: name, uid: object?.metadata.uid, reason, detail },
+    })
+    // Only for the two results that stay: a failure is temporary, and other objects are decided or gone.
+    if (object === undefined || (!isApproved && outcome !== 'skipped')) return
+    const told = isApproved
+      ? { type: 'Normal' as const, reason: 'Approved', message: `policy ${reason}: ${detail}` }
+      : { type: 'Warning' as const, reason: leftPending, message: detail }
+    try {
+      await createEvent(cluster.objects, object, told, { now: context.clock(), instance: this.#instance })
+      this.#counts.created++
+    } catch (failure) {
+      if (!(failure instanceof KcertError)) throw failure
+      this.#counts.failed++
+      log({
+        level: 'warning',
+        message: 'the Event could not be created',
+        fields: { csr: name, ...errorFieldsOf(failure) },
+      })
+    }
+  }
+
+  #count(outcome: string, reason: string): void {
+    const key = `${outcome} ${reason}`
+    const { count } = this.#decisions.get(key) ?? { count: 0 }
+    this.#decisions.set(key, { outcome, reason, count: count + 1 })
+  }
+
+  async #pollPolicy(): Promise<void> {
+    const { log } = this.#ports
+    const news = await this.#source.poll()
+    const { failure } = this.#source
+    if (news === 'replaced') {
+      this.#approver?.evaluateAll()
+      log({ level: 'info', message: 'the policy was read again', fields: { policy: this.#settings.approve } })
+    } else if (news === 'failed' && failure !== undefined) {
+      this.#counts.policy++
+      log({
+        level: 'error',
+        message: 'the policy cannot be used, the earlier one stays in use',
+        fields: errorFieldsOf(failure),
+      })
+    } else if (news === 'usable') log({ level: 'info', message: 'the policy can be used again' })
+  }
+
+  async #pollRights(): Promise<void> {
+    const { cluster, log } = this.#ports
+    const before = this.#missingText
+    try {
+      this.#missing = await missingRights(cluster.objects, rightsToApprove(this.#settings.leaseNamespace))
+      this.#missingText = this.#missing.map(rightText).join(', ')
+    } catch (error) {
+      if (!(error instanceof KcertError)) throw error
+      this.#missing = undefined
+      this.#missingText = `not checked: ${wordsOf(error)}`
+    }
+    if (this.#missingText === before) return
+    const message = 'permissions of this user'
+    if (this.#missingText === '') log({ level: 'info', message: `${message} are complete` })
+    else log({ level: 'error', message: `${message} are missing`, fields: { missing: this.#missingText } })
+  }
+
+  /** Calls `act` at an interval, one call after the other. */
+  #every(intervalMs: number, act: () => Promise<void>): NodeJS.Timeout {
+    let isBusy = false
+    return setInterval(async () => {
+      if (isBusy) return
+      isBusy = true
+      try {
+        await act()
+      } finally {
+        isBusy = false
+      }
+    }, intervalMs)
+  }
+
+  #health(): ServedText {
+    const isStalled = this.#lease.idleMs > stalledMs
+    const isStuck = (this.#approver?.busyMs ?? 0) > stalledMs
+    return checks([
+      ['lease', isStalled ? `no attempt to renew it ended for ${stalledMs / 1000} s` : undefined],
+      ['evaluation', isStuck ? `one takes longer than ${stalledMs / 1000} s` : undefined],
+    ])
+  }
+
+  #readiness(): ServedText {
+    const { failure } = this.#lease
+    const { failure: policy, current } = this.#source
+    return checks([
+      ['lease', failure && wordsOf(failure)],
+      [
+        'policy',
+        policy && `${wordsOf(policy)}; the policy of ${current.loadedAt.toISOString()} stays in use`,
+      ],
+      ['permissions', this.#missingText === '' ? undefined : this.#missingText],
+    ])
+  }
+
+  #metrics(): string {
+    const { lease, policy, watch, created, failed } = this.#counts
+    return renderControllerMetrics({
+      isLeader: this.#lease.isLeader(),
+      leaseFailures: lease,
+      isPolicyUsable: this.#source.failure === undefined,
+      policyLoadedSeconds: Math.floor(this.#source.current.loadedAt.getTime() / 1000),
+      policyFailures: policy,
+      pending: this.#approver?.pendingBy() ?? new Map(),
+      decisions: [...this.#decisions.values()],
+      events: { created, failed },
+      watchFailures: watch,
+      missingRights: this.#missing,
+      residentBytes: process.memoryUsage.rss(),
+    })
+  }
+}
+
+/** Returns the checks as `/readyz?verbose` of Kubernetes components does, with the reason of each failure. */
+function checks(results: readonly (readonly [name: string, failure: string | undefined])[]): ServedText {
+  const lines = results.map(([name, failure]) =>
+    failure === undefined ? `[+]${name} ok\n` : `[-]${name} failed: ${printable(failure)}\n`,
+  )
+  const isOk = results.every(([, failure]) => failure === undefined)
+  return { status: isOk ? 200 : 503, type: 'text/plain; charset=utf-8', text: lines.join('') }
+}
+
+function errorFieldsOf(error: KcertError): Readonly<Record<string, string>> {
+  return { code: error.code, error: wordsOf(error) }
+}
+
+async function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  await pauseFor(milliseconds, undefined, signal && { signal })
+}

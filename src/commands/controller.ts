@@ -1,0 +1,87 @@
+import { runController } from '../app/controller/controller.ts'
+import { KcertCommand } from '../cli/base-command.ts'
+import { openClusterOf } from '../cli/cluster.ts'
+import * as Flag from '../cli/flags.ts'
+import { interruptible } from '../cli/interruption.ts'
+import { exitCodes } from '../errors/codes.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { logFormats, logLine } from '../output/log-line.ts'
+import { parseEndpoint } from '../tls/endpoint.ts'
+
+export default class Controller extends KcertCommand {
+  static override summary = 'Run in a cluster, and approve CSRs by a policy as they arrive.'
+
+  static override description =
+    `Runs until SIGTERM or Ctrl-C. Several replicas may run: a Lease selects the one that acts.
+
+With --approve, kcert approves each pending CertificateSigningRequest that the policy approves, like kcert csr approve --policy. It denies
+nothing. For each request that it leaves pending, it logs the reason, counts it in the metrics and writes it to an Event.
+kcert csr explain shows this Event. kcert evaluates these requests again after 5 s and then at growing intervals of up to 15 minutes.
+
+kcert reads a policy file again when it changes. If the new file cannot be used, the earlier policy stays in use, and /readyz and the metrics say so.
+
+/healthz, /readyz and /metrics are served over HTTP on --listen. Logs go to standard error. A replica that loses the Lease exits with
+code 4: the kubelet starts it again.`
+
+  static override exitCodes = KcertCommand.exitsOf({
+    ...Flag.clusterExits,
+    done: 'stopped by a signal',
+    usage: 'wrong usage, or a policy that cannot be read at the start',
+    unreachable: 'the Lease was lost',
+    refused: 'other users can change the policy file at the start',
+  })
+
+  static override examples = KcertCommand.examplesOf({
+    "Approve kubelets' serving certificates": 'kcert controller --approve kubelet-serving',
+    'Apply your own policy in a pod, with probes and metrics on all addresses':
+      'kcert controller --approve /etc/kcert/policy.yaml --listen 0.0.0.0:9465 --log-format json',
+  })
+
+  static override flags = {
+    approve: Flag.value(
+      'FILE|builtin',
+      'approve what this policy approves: a file (docs/policy.md), builtin, kubelet-client or kubelet-serving',
+    ),
+    namespace: Flag.value('NAMESPACE', 'namespace of the Lease kcert-controller', {
+      char: 'n',
+      default: 'kube-system',
+    }),
+    listen: Flag.value(
+      'ADDRESS',
+      'serve /healthz, /readyz and /metrics here, to every client that can connect; in a pod 0.0.0.0:9465',
+      { default: '127.0.0.1:9465' },
+    ),
+    'log-format': Flag.word(logFormats, 'format of the log', { default: 'text' }),
+    ...Flag.clusterFlags,
+  }
+
+  protected override async perform() {
+    const { flags } = await this.parse(Controller)
+    if (flags.approve === undefined)
+      throw new KcertError('KCERT_USAGE', 'nothing to do: --approve is missing', {
+        why: 'the controller does only what its flags enable',
+        next: '--approve builtin',
+      })
+    const listen = parseEndpoint(flags.listen)
+    if (listen === undefined)
+      throw new KcertError('KCERT_USAGE', `invalid --listen ${JSON.stringify(flags.listen)}`, {
+        why: 'the form is ADDRESS:PORT',
+        next: '--listen 127.0.0.1:9465',
+      })
+    const { context } = this
+    const cluster = await openClusterOf(context, flags)
+    // The deadline for a renewal is 10 s.
+    const leaseCluster = await openClusterOf(context, { ...flags, 'request-timeout': '4s' })
+    using interruption = interruptible()
+    const settings = { approve: flags.approve, leaseNamespace: flags.namespace, listen }
+    const log = (entry: Parameters<typeof logLine>[2]): void =>
+      this.notice(logLine(flags['log-format'], context.clock(), entry))
+    try {
+      await runController(settings, { cluster, leaseCluster, context, log, ended: interruption.signal })
+    } finally {
+      cluster.close()
+      leaseCluster.close()
+    }
+    return exitCodes.done
+  }
+}

@@ -1,0 +1,66 @@
+import { labelText, metric } from './metrics-text.ts'
+
+/** The state of `kcert controller`. Labels come from fixed sets of words, never from requests. */
+export interface ControllerMetrics {
+  readonly isLeader: boolean
+  readonly leaseFailures: number
+  /** False while a replaced policy file cannot be used. */
+  readonly isPolicyUsable: boolean
+  /** Since 1970. */
+  readonly policyLoadedSeconds: number
+  readonly policyFailures: number
+  /** Why requests are pending → how many. */
+  readonly pending: ReadonlyMap<string, number>
+  readonly decisions: readonly Decisions[]
+  readonly events: { readonly created: number; readonly failed: number }
+  readonly watchFailures: number
+  /** Undefined while unknown. */
+  readonly missingRights: readonly Readonly<Record<'verb' | 'resource', string>>[] | undefined
+  readonly residentBytes: number
+}
+
+/** Results of requests. A result that is the same as the last one for the same request is not counted again. */
+export interface Decisions {
+  readonly outcome: string
+  readonly reason: string
+  readonly count: number
+}
+
+/** Returns the metrics in Prometheus' text format. Unknown values have no sample. */
+export function renderControllerMetrics(state: ControllerMetrics): string {
+  const { pending, decisions, events, missingRights } = state
+  const one = (name: string, help: string, value: number): string =>
+    metric(`controller_${name}`, help, [['', value]])
+  return [
+    one('leader', 'Whether this replica is the leader (1) or not (0).', Number(state.isLeader)),
+    one('lease_errors_total', 'Failed attempts to read or renew the Lease.', state.leaseFailures),
+    one(
+      'policy_valid',
+      'Whether the policy file can be used (1), or an earlier one is kept (0).',
+      Number(state.isPolicyUsable),
+    ),
+    one('policy_loaded_timestamp_seconds', 'When the policy in use was read.', state.policyLoadedSeconds),
+    one('policy_errors_total', 'How often the policy file became unusable.', state.policyFailures),
+    metric(
+      'controller_pending_requests',
+      'Requests that the leader leaves pending, by the rule that is not met or the error.',
+      [...pending].map(([reason, count]) => [labelText({ reason }), count]),
+    ),
+    metric(
+      'controller_decisions_total',
+      'Results of requests since the start, by outcome and reason.',
+      decisions.map(({ outcome, reason, count }) => [labelText({ outcome, reason }), count]),
+    ),
+    metric('controller_events_total', 'Events on requests, by result.', [
+      [labelText({ result: 'created' }), events.created],
+      [labelText({ result: 'failed' }), events.failed],
+    ]),
+    one('watch_errors_total', 'Failed watches of requests.', state.watchFailures),
+    metric(
+      'controller_missing_permission',
+      'Always 1; one for each permission that RBAC does not grant.',
+      (missingRights ?? []).map(({ verb, resource }) => [labelText({ verb, resource }), 1]),
+    ),
+    one('resident_memory_bytes', 'Resident memory of the process.', state.residentBytes),
+  ].join('')
+}

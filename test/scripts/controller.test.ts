@@ -1,0 +1,222 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import type { AccessRule } from '../fakes/api-server-access.ts'
+import { freePort } from '../node/ports.ts'
+import { conditionsOf, operatorOf, putCluster, putServing } from './cluster-session.ts'
+import { Daemon } from './daemon.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+// `kcert controller --approve` on the fake API server.
+
+const folder = temporaryFolder('controller')
+const leases = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  resource: 'leases',
+  namespace: 'kube-system',
+} as const
+const events = { group: '', version: 'v1', resource: 'events', namespace: 'default' } as const
+let server: FakeApiServer
+let kcert: ReturnType<typeof operatorOf>
+
+beforeEach(async () => {
+  await server?.close()
+  server = await startApiServer({
+    tokens: { pod: { username: 'approver', groups: ['system:authenticated'] } },
+  })
+  putCluster(server)
+  kcert = operatorOf(server, folder)
+})
+afterEach(() => Daemon.killAll())
+afterAll(() => server.close())
+
+async function start(args: readonly string[] = [], kubeconfig = 'admin.conf') {
+  const port = await freePort()
+  const line = ['controller', '--kubeconfig', kubeconfig, '--listen', `127.0.0.1:${port}`]
+  const daemon = new Daemon(
+    [...line, ...(args.includes('--approve') ? [] : ['--approve', 'builtin']), ...args],
+    folder,
+  )
+  const get = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`)
+    return { status: answer.status, text: await answer.text() }
+  }
+  return { daemon, get }
+}
+
+/** A process that gets no processor time for 10 s loses the Lease, and exits. */
+const onBusyMachines = { retry: 2 }
+
+async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 1_200; tries++) {
+    if (await isTrue()) return
+    await new Promise((done) => setTimeout(done, 50))
+  }
+  throw new Error(`it never became true: ${isTrue}`)
+}
+
+const isApproved = (name: string) => (): boolean => conditionsOf(server, name).includes('Approved')
+const holder = (): string => {
+  const lease = server.peek(leases, 'kcert-controller') as { spec?: { holderIdentity?: string } } | undefined
+  return lease?.spec?.holderIdentity ?? ''
+}
+
+test('approves what the policy approves, and explains what it leaves pending', onBusyMachines, async () => {
+  putServing(server, 'csr-1')
+  putServing(server, 'csr-2', { username: 'system:node:node-2' })
+  const { daemon, get } = await start(['--log-format', 'json'])
+  await until(isApproved('csr-1'))
+  putServing(server, 'csr-3')
+  await until(isApproved('csr-3'))
+  await until(async () => (await get('/metrics')).text.includes('events_total{result="created"} 3'))
+  expect(conditionsOf(server, 'csr-2')).toEqual([])
+
+  const [event] = server.all(events).filter(({ type }) => type === 'Warning')
+  expect(event).toMatchObject({ reason: 'NotApproved', involvedObject: { name: 'csr-2' } })
+  expect(event!.message).toMatch(/^policy kubelet-serving: identity unmet, .*requester: /)
+  const { status, text } = await get('/metrics')
+  expect(status).toBe(200)
+  expect(text).toContain('kcert_controller_leader 1\n')
+  expect(text).toContain('kcert_controller_decisions_total{outcome="approved",reason="policy"} 2\n')
+  expect(text).toContain('kcert_controller_decisions_total{outcome="skipped",reason="requester"} 1\n')
+  expect(text).toContain('kcert_controller_pending_requests{reason="requester"} 1\n')
+  expect(text).not.toMatch(/csr-|node-/)
+  expect(await get('/readyz')).toEqual({
+    status: 200,
+    text: '[+]lease ok\n[+]policy ok\n[+]permissions ok\n',
+  })
+  expect((await get('/healthz')).status).toBe(200)
+  expect((await get('/')).status).toBe(404)
+
+  for (const line of daemon.stderr.trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('level')
+  expect(holder()).not.toBe('')
+  expect(await daemon.kill('SIGTERM')).toBe(0)
+  expect(holder()).toBe('')
+  expect(daemon.stdout).toBe('')
+
+  const explained = await kcert(['csr', 'explain', 'csr-2'])
+  expect(explained.stdout.replaceAll(/\s+/g, ' ')).toContain(
+    `says: ${String(event!.message)}`.replaceAll(/\s+/g, ' '),
+  )
+  // The same rule by hand.
+  const byHand = await kcert(['csr', 'approve', 'csr-2', '--dry-run', '-o', 'json'])
+  expect(JSON.parse(byHand.stdout).requests[0].reason).toMatch(/^requester: /)
+})
+
+test('of two replicas one acts, and the other takes over when it stops', onBusyMachines, async () => {
+  const first = await start()
+  await first.daemon.says(/became the leader/)
+  const second = await start()
+  await second.daemon.says(/started/)
+  putServing(server, 'csr-1')
+  await until(isApproved('csr-1'))
+  expect((await second.get('/metrics')).text).toContain('kcert_controller_leader 0\n')
+  await until(async () => (await second.get('/readyz')).status === 200)
+  expect(await first.daemon.kill('SIGTERM')).toBe(0)
+  await second.daemon.says(/became the leader/)
+  putServing(server, 'csr-2')
+  await until(isApproved('csr-2'))
+})
+
+test('exits with 4 when another holds the Lease, and approves nothing after that', async () => {
+  const { daemon } = await start()
+  await daemon.says(/became the leader/)
+  const lease = server.peek(leases, 'kcert-controller')!
+  server.put(leases, { ...lease, spec: { ...(lease.spec as object), holderIdentity: 'other' } })
+  expect(await daemon.over).toBe(4)
+  expect(daemon.stderr).toContain('the Lease kube-system/kcert-controller was lost')
+  putServing(server, 'csr-1')
+  await new Promise((done) => setTimeout(done, 500))
+  expect(conditionsOf(server, 'csr-1')).toEqual([])
+  expect(holder()).toBe('other')
+})
+
+test('keeps the last policy while the file is malformed, and says so', onBusyMachines, async () => {
+  const policy = join(folder, 'policy.yaml')
+  writeFileSync(policy, 'apiVersion: kcert/v1\nkind: ApprovalPolicy\nrules:\n- builtin: kubelet-serving\n', {
+    mode: 0o600,
+  })
+  const { daemon, get } = await start(['--approve', 'policy.yaml'])
+  await daemon.says(/became the leader/)
+  writeFileSync(policy, 'rules:\n- builtin: kubelet-servin\n')
+  await daemon.says(/the policy cannot be used, the earlier one stays in use.*KCERT_POLICY_INVALID/)
+  const { status, text } = await get('/readyz')
+  expect(status).toBe(503)
+  expect(text).toMatch(/^\[-\]policy failed: policy.yaml.*kubelet-servin.*stays in use$/m)
+  expect((await get('/metrics')).text).toContain('kcert_controller_policy_valid 0\n')
+  putServing(server, 'csr-1')
+  await until(isApproved('csr-1'))
+  writeFileSync(policy, 'apiVersion: kcert/v1\nkind: ApprovalPolicy\nrules:\n- builtin: kubelet-client\n')
+  await daemon.says(/the policy was read again/)
+  expect((await get('/readyz')).status).toBe(200)
+  putServing(server, 'csr-2')
+  await daemon.says(/skipped csr="csr-2"/)
+  expect(conditionsOf(server, 'csr-2')).toEqual([])
+})
+
+test(
+  'names each missing permission, and approves nothing without the right for the signer',
+  onBusyMachines,
+  async () => {
+    const certificates = ['certificates.k8s.io']
+    const own = (verbs: string[], groups: string[], ...resources: string[]): AccessRule => ({
+      ...{ user: 'approver', verbs, groups, resources },
+    })
+    server.rules = [
+      own(['get', 'list'], certificates, 'certificatesigningrequests'),
+      own(['update'], certificates, 'certificatesigningrequests/approval'),
+      own(['create'], ['coordination.k8s.io'], 'leases'),
+      { ...own(['get', 'update'], ['coordination.k8s.io'], 'leases'), names: ['kcert-controller'] },
+      own(
+        ['*'],
+        ['', 'networking.k8s.io', 'discovery.k8s.io'],
+        'nodes',
+        'servicecidrs',
+        'endpointslices',
+        'configmaps',
+      ),
+    ]
+    server.writeKubeconfig(join(folder, 'pod.conf'), { token: 'pod' })
+    putServing(server, 'csr-1')
+    const { daemon, get } = await start([], 'pod.conf')
+    await daemon.says(
+      /missing="watch certificatesigningrequests.certificates.k8s.io, create events in namespace default"/,
+    )
+    const ready = await get('/readyz')
+    expect(ready.status).toBe(503)
+    expect(ready.text).toContain(
+      '[-]permissions failed: watch certificatesigningrequests.certificates.k8s.io, create events',
+    )
+    expect((await get('/metrics')).text).toContain(
+      'kcert_controller_missing_permission{verb="watch",resource="certificatesigningrequests"} 1\n',
+    )
+    await daemon.says(/failed csr="csr-1".*KCERT_API_FORBIDDEN.*kubernetes.io\/kubelet-serving/)
+    expect(conditionsOf(server, 'csr-1')).toEqual([])
+  },
+)
+
+test('survives lost connections and an expired resourceVersion', onBusyMachines, async () => {
+  const { daemon } = await start()
+  await daemon.says(/became the leader/)
+  putServing(server, 'csr-1')
+  await until(isApproved('csr-1'))
+  server.compact()
+  server.dropConnections()
+  putServing(server, 'csr-2')
+  await until(isApproved('csr-2'))
+})
+
+describe('wrong usage', () => {
+  test.each([
+    [[], 'nothing to do: --approve is missing'],
+    [['--approve', 'builtin', '--listen', '9465'], 'invalid --listen "9465"'],
+    [['--approve', 'absent.yaml'], 'absent.yaml'],
+    [['--approve', '-'], '--approve - is not a file'],
+  ])('%j', async (args, message) => {
+    const { stderr, exit } = await kcert(['controller', ...args])
+    expect(exit).toBe(2)
+    expect(stderr).toContain(message)
+  })
+})
