@@ -168,6 +168,7 @@ test(
       own(['get', 'list'], certificates, 'certificatesigningrequests'),
       own(['update'], certificates, 'certificatesigningrequests/approval'),
       own(['create'], ['coordination.k8s.io'], 'leases'),
+      own(['create'], [''], 'events'),
       { ...own(['get', 'update'], ['coordination.k8s.io'], 'leases'), names: ['kcert-controller'] },
       own(
         ['*'],
@@ -181,18 +182,19 @@ test(
     server.writeKubeconfig(join(folder, 'pod.conf'), { token: 'pod' })
     putServing(server, 'csr-1')
     const { daemon, get } = await start([], 'pod.conf')
-    await daemon.says(
-      /missing="watch certificatesigningrequests.certificates.k8s.io, create events in namespace default"/,
-    )
+    await daemon.says(/missing="watch certificatesigningrequests.certificates.k8s.io"/)
     const ready = await get('/readyz')
     expect(ready.status).toBe(503)
     expect(ready.text).toContain(
-      '[-]permissions failed: watch certificatesigningrequests.certificates.k8s.io, create events',
+      '[-]permissions failed: watch certificatesigningrequests.certificates.k8s.io\n',
     )
     expect((await get('/metrics')).text).toContain(
       'kcert_controller_missing_permission{verb="watch",resource="certificatesigningrequests"} 1\n',
     )
     await daemon.says(/failed csr="csr-1".*KCERT_API_FORBIDDEN.*kubernetes.io\/kubelet-serving/)
+    await until(() => server.all(events).length === 1)
+    expect(server.all(events)[0]).toMatchObject({ reason: 'NotApproved' })
+    expect(server.all(events)[0]!.message).toContain('kubernetes.io/kubelet-serving')
     expect(conditionsOf(server, 'csr-1')).toEqual([])
   },
 )

@@ -1,5 +1,5 @@
 import type { Pause } from '../../cluster/api-client.ts'
-import type { ObjectChange } from '../../cluster/objects.ts'
+import { metadataOf, type ObjectChange } from '../../cluster/objects.ts'
 import { type Acted, actOn, foreseen } from '../../csr/approval/acting.ts'
 import type { Evaluation, Evaluator } from '../../csr/approval/evaluation.ts'
 import { isPending } from '../../csr/life.ts'
@@ -108,11 +108,11 @@ export class Approver {
   }
 
   #note({ type, object }: ObjectChange): void {
-    const request = shapedRequest(object)
-    if ('fault' in request) return
-    const { uid, name } = request.metadata
-    if (uid === undefined || name === undefined) return
-    if (type === 'DELETED' || !isPending(request)) this.#pending.delete(uid)
+    const { uid, name } = metadataOf(object)
+    if (typeof uid !== 'string' || typeof name !== 'string') return
+    const request = type === 'DELETED' ? undefined : shapedRequest(object)
+    if (request !== undefined && 'fault' in request) return
+    if (request === undefined || !isPending(request)) this.#pending.delete(uid)
     else if (!this.#pending.has(uid)) {
       const requester = request.spec.username ?? ''
       this.#pending.set(uid, {

@@ -56,7 +56,7 @@ export async function runController(settings: ControllerSettings, ports: Control
     await new Controller(settings, ports, source).run()
   } catch (error) {
     if (!(error instanceof KcertError) || error.code !== 'KCERT_LOCKED') throw error
-    ports.log({ level: 'error', message: error.message, fields: errorFieldsOf(error) })
+    ports.log({ level: 'error', message: error.message, fields: { code: error.code, why: error.why } })
     // A write in progress would be retried until its timeout. Another replica may already act.
     process.exit(error.exitCode)
   }
@@ -184,8 +184,9 @@ class Controller {
       message: outcome,
       fields: { csr: name, uid: object?.metadata.uid, reason, detail },
     })
-    // Only for the two results that stay: a failure is temporary, and other objects are decided or gone.
-    if (object === undefined || (!isApproved && outcome !== 'skipped')) return
+    // Other objects are decided, gone or swapped. After KCERT_LOCKED, the next evaluation follows within seconds.
+    const isLeftPending = outcome === 'skipped' || (outcome === 'failed' && error?.code !== 'KCERT_LOCKED')
+    if (object === undefined || !(isApproved || isLeftPending)) return
     const told = isApproved
       ? { type: 'Normal' as const, reason: 'Approved', message: `policy ${reason}: ${detail}` }
       : { type: 'Warning' as const, reason: leftPending, message: detail }
