@@ -35,6 +35,7 @@ code 4: the kubelet starts it again.`
     "Approve kubelets' serving certificates": 'kcert controller --approve kubelet-serving',
     'Apply your own policy in a pod, with probes and metrics on all addresses':
       'kcert controller --approve /etc/kcert/policy.yaml --listen 0.0.0.0:9465 --log-format json',
+    'Keep the Lease in your own namespace': 'kcert controller --approve builtin --namespace kcert',
   })
 
   static override flags = {

@@ -152,7 +152,7 @@ test('tells a user who may read only requests what is unknown', async () => {
   expect(unknownFacts.map(({ fact }) => fact).sort()).toEqual([
     'whether RBAC lets the requester have a kubelet certificate',
     'whether kube-controller-manager runs',
-    'why kcert controller leaves it pending',
+    'why the controller leaves it pending',
   ])
   expect(unknownFacts.map(({ why }) => why).join()).toContain('not allowed')
 })

@@ -135,7 +135,7 @@ test('approves what the policy approves, and writes the policy and the reason', 
     {
       type: 'Approved',
       reason: 'ApprovedByPolicy',
-      message: 'kcert controller: kubelet-serving: all rules of kubelet-serving are met',
+      message: 'kcert-controller: kubelet-serving: all rules of kubelet-serving are met',
     },
   ])
   expect(results(one)).toEqual(['csr-1 approved'])

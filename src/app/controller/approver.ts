@@ -2,6 +2,7 @@ import type { Pause } from '../../cluster/api-client.ts'
 import { metadataOf, type ObjectChange } from '../../cluster/objects.ts'
 import { type Acted, actOn, foreseen } from '../../csr/approval/acting.ts'
 import type { Evaluation, Evaluator } from '../../csr/approval/evaluation.ts'
+import { controllerName } from '../../csr/controller-events.ts'
 import { isPending } from '../../csr/life.ts'
 import { shapedRequest } from '../../csr/request-shape.ts'
 import type { RequestObject, RequestsApi } from '../../csr/requests-api.ts'
@@ -208,7 +209,7 @@ export class Approver {
     if (evaluation.course !== 'act') return foreseen({ object, evaluation }, 'approve')
     const conditionFor = (last: Evaluation) => {
       confirm(last)
-      const message = `kcert controller: ${last.verdict.policy}: ${last.reason}`
+      const message = `${controllerName}: ${last.verdict.policy}: ${last.reason}`
       return { reason: 'ApprovedByPolicy', message }
     }
     return actOn(api as RequestsApi, { object, evaluation }, { act: 'approve', evaluate, conditionFor })

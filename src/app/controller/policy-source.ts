@@ -33,7 +33,7 @@ export class PolicySource {
     if (builtin !== undefined) return new PolicySource(name, context, builtin)
     if (descriptorOf(name) !== undefined)
       throw new KcertError('KCERT_USAGE', `--approve ${name} is not a file`, {
-        why: 'kcert controller reads the policy again when it changes, and a pipe can be read only once',
+        why: 'the controller reads the policy again when it changes, and a pipe can be read only once',
         next: '--approve policy.yaml',
       })
     const text = await textOf(name, context)

@@ -135,7 +135,7 @@ const rows: readonly Row[] = [
         time: '2026-11-21T09:30:00Z',
       },
     },
-    says: /Event of kcert controller at 2026-11-21T09:30:00Z says: policy kubelet-serving: identity met, .*own-names/,
+    says: /Event of kcert-controller at 2026-11-21T09:30:00Z says: policy kubelet-serving: identity met, .*own-names/,
     command: 'kcert csr check ann --cluster',
   },
   {

@@ -39,9 +39,9 @@ export const pendingCauses: readonly CauseRow[] = [
     holds: ({ state, leftPending }) => state === 'pending' && typeof leftPending === 'object',
     detail: ({ leftPending }) =>
       typeof leftPending === 'object'
-        ? `an Event of kcert controller at ${leftPending.time} says: ${leftPending.message}`
+        ? `an Event of kcert-controller at ${leftPending.time} says: ${leftPending.message}`
         : '',
-    fix: 'change what the rule names, or decide yourself; kcert controller evaluates it again within 20 minutes',
+    fix: 'change what the rule names, or decide yourself; the controller evaluates it again within 20 minutes',
     commands: decideByHand,
   },
   {

@@ -63,7 +63,7 @@ export async function readSituation(
       ? ask('who may sign', () => facts.findHolders('sign', object.signerName))
       : undefined,
     isPending && broken.length === 0 && uid !== undefined
-      ? ask('why kcert controller leaves it pending', () => facts.readLeftPending(uid))
+      ? ask('why the controller leaves it pending', () => facts.readLeftPending(uid))
       : undefined,
   ])
   return { situation: { ...own, controllerManager, nodeAccess, approvers, signers, leftPending }, open }
