@@ -41,6 +41,19 @@ test('never uses the first part of a file that is being written', async () => {
   expect(namesOf(source)).toEqual(['kubelet-client', 'kubelet-serving'])
 })
 
+test('a failed read is between two equal reads', async () => {
+  const source = await PolicySource.open(file, context)
+  const part = policyOf('kubelet-client')
+  writeFileSync(file, part)
+  expect(await source.poll()).toBeUndefined()
+  rmSync(file)
+  expect(await source.poll()).toBe('failed')
+  writeFileSync(file, part, { mode: 0o600 })
+  expect(await source.poll()).toBeUndefined()
+  expect(namesOf(source)).toEqual(['kubelet-serving'])
+  expect(await source.poll()).toBe('replaced')
+})
+
 test('keeps the last policy while the file is malformed, gone, or changeable by others, and reports it once', async () => {
   const source = await PolicySource.open(file, context)
   const faults: (readonly [() => void, string])[] = [

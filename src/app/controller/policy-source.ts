@@ -57,8 +57,11 @@ export class PolicySource {
     if (this.#text === undefined) return undefined
     const before = this.#failure
     try {
+      const last = this.#candidate
+      // A read that fails is between this one and the last.
+      this.#candidate = undefined
       const text = await textOf(this.#name, this.#context)
-      const isStable = text === this.#candidate
+      const isStable = text === last
       this.#candidate = text
       if (text !== this.#text) {
         if (!isStable) return undefined

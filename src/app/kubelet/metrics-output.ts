@@ -57,13 +57,16 @@ export interface ServedText {
 /** More clients than a monitoring system and a kubelet need. Each connection costs memory. */
 const mostConnections = 64
 
+/** A client that sends nothing must not hold a connection that a probe of the kubelet needs. */
+const silence = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 } as const
+
 /** Serves texts over HTTP: path → the current text. `flag` names the address. Throws KCERT_USAGE if it cannot listen. */
 export async function serveTexts(
   flag: string,
   { name, host, port }: Endpoint,
   texts: Readonly<Record<string, () => ServedText>>,
 ): Promise<MetricsOutput> {
-  const server = createServer(({ url = '', method = '' }, response) => {
+  const server = createServer(silence, ({ url = '', method = '' }, response) => {
     const answer = ['GET', 'HEAD'].includes(method) && Object.hasOwn(texts, url) ? texts[url]?.() : undefined
     const { status, type, text } = answer ?? {
       status: 404,
