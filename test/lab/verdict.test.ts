@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { evaluate, parseSamples, type Sample } from './verdict.ts'
+import { evaluate, parseSamples, type Sample, withoutLoneTimeouts } from './verdict.ts'
 
 const at = (second: number): string => new Date(Date.UTC(2026, 10, 21, 9, 0, second)).toISOString()
 const api = (second: number, outcome: string, trust = 'old'): Sample => ({
@@ -69,4 +69,22 @@ test('evaluates samples by time, in whatever order they were written', () => {
 
 test('ignores a truncated line', () => {
   expect(parseSamples(`${JSON.stringify(api(0, 'ok'))}\n{"at":"2026`)).toHaveLength(1)
+})
+
+test('a timeout of exec or logs is slow if it is the only failure of its cell; every other failure stays', () => {
+  const exec = (second: number, target: string, outcome = 'timeout'): Sample => ({
+    ...api(second, outcome),
+    kind: 'exec',
+    target,
+  })
+  const lone = [exec(1, 'w1'), { ...exec(2, 'w1'), kind: 'logs' } as const]
+  const others = [
+    exec(3, 'cp1'),
+    exec(9, 'cp1'),
+    exec(4, 'cp2', 'untrusted'),
+    exec(5, 'cp3'),
+    exec(6, 'cp3', 'cut'),
+    api(7, 'timeout'),
+  ]
+  expect(withoutLoneTimeouts([...lone, ...others])).toEqual({ failures: others, slow: lone })
 })
