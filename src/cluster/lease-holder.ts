@@ -4,6 +4,7 @@ import { type ObjectOf, resources } from './kinds.ts'
 import { Election, type ElectionTimes, electionTimes, type Instant } from './leader-election.ts'
 import type { ObjectsApi } from './objects.ts'
 import { getOne } from './readable.ts'
+import { restUntil } from './resting.ts'
 
 export interface LeaseOptions {
   readonly objects: Pick<ObjectsApi, 'get' | 'create' | 'replace'>
@@ -61,7 +62,7 @@ export class LeaseHolder {
     while (!this.isLeader()) {
       await this.#attempt()
       if (this.isLeader()) break
-      await this.#rest(this.#times.retryMs * (1 + jitter * this.#options.draw()), ended)
+      await restUntil(this.#options.pause, this.#times.retryMs * (1 + jitter * this.#options.draw()), ended)
       if (ended.aborted) return
     }
     const lost = new AbortController()
@@ -84,7 +85,7 @@ export class LeaseHolder {
 
   async #renew(over: AbortSignal): Promise<void> {
     while (!over.aborted) {
-      await this.#rest(this.#times.retryMs, over)
+      await restUntil(this.#options.pause, this.#times.retryMs, over)
       if (!over.aborted) await this.#attempt()
     }
   }
@@ -130,12 +131,6 @@ export class LeaseHolder {
   get #resource() {
     const { namespace, name } = this.#options
     return { ...resources.leases, namespace, name }
-  }
-
-  async #rest(milliseconds: number, signal: AbortSignal): Promise<void> {
-    await this.#options.pause(milliseconds, signal).catch((error: unknown) => {
-      if (!signal.aborted) throw error
-    })
   }
 
   #lost(): KcertError {

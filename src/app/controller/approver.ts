@@ -1,5 +1,6 @@
 import type { Pause } from '../../cluster/api-client.ts'
 import { metadataOf, type ObjectChange } from '../../cluster/objects.ts'
+import { restUntil } from '../../cluster/resting.ts'
 import { type Acted, actOn, foreseen } from '../../csr/approval/acting.ts'
 import type { Evaluation, Evaluator } from '../../csr/approval/evaluation.ts'
 import { controllerName } from '../../csr/controller-events.ts'
@@ -93,7 +94,7 @@ export class Approver {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    const { watch, tellWatch } = this.#ports
+    const { watch, tellWatch, pause } = this.#ports
     for (let tries = 0; !signal.aborted; tries++) {
       try {
         for await (const change of watch(signal)) {
@@ -104,7 +105,7 @@ export class Approver {
         if (!(error instanceof KcertError)) throw error
         if (!signal.aborted) tellWatch(error)
       }
-      await this.#rest(Math.min(firstWatchRetryMs * 2 ** tries, longestWatchRetryMs), signal)
+      await restUntil(pause, Math.min(firstWatchRetryMs * 2 ** tries, longestWatchRetryMs), signal)
     }
   }
 
@@ -138,7 +139,7 @@ export class Approver {
   }
 
   async #dispatch(signal: AbortSignal): Promise<void> {
-    const { nowMs } = this.#ports
+    const { nowMs, pause } = this.#ports
     let sweptMs = nowMs()
     while (!signal.aborted) {
       if (nowMs() - sweptMs >= sweepMs) {
@@ -151,13 +152,13 @@ export class Approver {
         const woken = new Promise<void>((resolve) => {
           this.#wake = resolve
         })
-        await Promise.race([this.#rest(sweepMs, signal), woken])
-        if (isResting) await this.#rest(sweepMs, signal)
+        await Promise.race([restUntil(pause, sweepMs, signal), woken])
+        if (isResting) await restUntil(pause, sweepMs, signal)
         continue
       }
       const item = this.#pending.get(uid)
       if (item !== undefined) this.#begin(uid, item)
-      await this.#rest(evaluationMs, signal)
+      await restUntil(pause, evaluationMs, signal)
     }
   }
 
@@ -213,11 +214,5 @@ export class Approver {
       return { reason: 'ApprovedByPolicy', message }
     }
     return actOn(api as RequestsApi, { object, evaluation }, { act: 'approve', evaluate, conditionFor })
-  }
-
-  async #rest(milliseconds: number, signal: AbortSignal): Promise<void> {
-    await this.#ports.pause(milliseconds, signal).catch((error: unknown) => {
-      if (!signal.aborted) throw error
-    })
   }
 }
