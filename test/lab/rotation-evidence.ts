@@ -4,7 +4,7 @@ import { apply, spreadAddons } from './addons.ts'
 import type { Cluster } from './fixture.ts'
 import { type RotationOperator, unrestartedPods } from './rotation-operator.ts'
 import { kubeletsForgetPods } from './spec.ts'
-import { type Expectation, evaluate, type Sample, type Verdict } from './verdict.ts'
+import { type Expectation, evaluate, longestMs, type Sample, type Verdict } from './verdict.ts'
 import { Watcher } from './watcher.ts'
 
 // A whole rotation of a lab cluster, with the observations of the prober and the watcher.
@@ -26,10 +26,10 @@ export interface Evidence {
 }
 
 /** A low rate, because two cores also run four nodes, and each exec starts a process in a container. */
-const probing = ['--interval', '500ms', '--slow-interval', '8s']
+const probing = ['--interval', '500ms', '--slow-interval', '8s', '--timeout', `${longestMs.exec}ms`]
 
-/** How long before its end a probe may have started: the prober's time limit. */
-const longestProbeMs = 5_000
+/** How long before its end a probe may have started. */
+const longestProbeMs = longestMs.api
 
 /** The arguments of a command, or an action of another operator. The action returns the failures that it may cause. */
 export type Step = readonly string[] | (() => Promise<readonly Expectation[]>)
@@ -246,7 +246,7 @@ function expectations(journal: readonly JournalEntry[], isAlone: boolean): Expec
     ...kubeletClients.flatMap(({ what, at }) =>
       (['logs', 'exec'] as const).map((kind) => ({
         kind,
-        from: later(at, -longestProbeMs),
+        from: later(at, -longestMs[kind]),
         until: later(at, 45_000),
         allow: ['ok', 'cut', 'error', 'http', 'timeout'],
         because: what,
@@ -263,12 +263,16 @@ function expectations(journal: readonly JournalEntry[], isAlone: boolean): Expec
     }),
     // A restarted kubelet knows its containers again after about 10 s.
     ...restartsOf(/^restart (\S+)\/kubelet/).flatMap(({ what, node, from, until }) => {
-      const window = { target: node, from: later(from, -longestProbeMs), until: later(until, 15_000) }
+      const window = { target: node, until: later(until, 15_000), because: what }
       const cut = ['ok', 'http', 'refused', 'cut', 'error', 'timeout']
       return [
-        { kind: 'logs' as const, ...window, allow: cut, because: what },
-        { kind: 'exec' as const, ...window, allow: cut, because: what },
-        { kind: 'node' as const, ...window, allow: ['ok', 'starting'], because: what },
+        ...(['logs', 'exec'] as const).map((kind) => ({
+          ...window,
+          kind,
+          from: later(from, -longestMs[kind]),
+          allow: cut,
+        })),
+        { ...window, kind: 'node' as const, from: later(from, -longestProbeMs), allow: ['ok', 'starting'] },
       ]
     }),
   ]
@@ -295,6 +299,7 @@ export function describeEvidence({
   )
   const ruled = verdict.cells.filter(({ cell }) => /^api \S+ both (token|new-cert)$/.test(cell))
   const longest = Math.max(0, ...ruled.map(({ longestGapMs }) => longestGapMs))
+  const execs = verdict.cells.flatMap(({ cell, slowestMs }) => (cell.startsWith('exec ') ? [slowestMs] : []))
   const byKind = Map.groupBy(verdict.cells, ({ cell }) => cell.split(' ')[0]!)
   return [
     'phase  seconds  actions',
@@ -312,6 +317,7 @@ export function describeEvidence({
       ([name, samples]) =>
         `  ${name}: ${samples.length}, ${samples[0]!.at} to ${samples.at(-1)!.at}: ${samples[0]!.error ?? ''}`,
     ),
+    `slowest exec              ${(Math.max(0, ...execs) / 1000).toFixed(1)} s`,
     `longest gap, bundle       ${(longest / 1000).toFixed(2)} s`,
     `restarts, API server/etcd ${restarted.length}${restarted.length > 0 ? ` (${restarted.join(', ')})` : ''}`,
     `nodes NotReady            ${notReadySeconds.toFixed(1)} s${startingSeconds > 0 ? `, and kubelets starting ${startingSeconds.toFixed(1)} s` : ''}`,

@@ -25,7 +25,7 @@ test('requires ok for samples that match no row', () => {
   expect(verdict.holds).toBe(false)
   expect(verdict.unexpected.map((sample) => sample.outcome)).toEqual(['untrusted'])
   expect(verdict.cells).toEqual([
-    { cell: 'api cp1 old token', samples: 3, unexpected: 1, longestGapMs: 2000 },
+    { cell: 'api cp1 old token', samples: 3, unexpected: 1, longestGapMs: 2000, slowestMs: 3 },
   ])
 })
 
@@ -65,6 +65,22 @@ test('a counter that restarts with its pod is not a failure', () => {
 test('evaluates samples by time, in whatever order they were written', () => {
   expect(evaluate([counter(2, 8), counter(0, 8)], []).holds).toBe(true)
   expect(evaluate([counter(2, 7), counter(0, 8)], []).holds).toBe(true)
+})
+
+test('an answer after the time limit is a timeout; an exec may take longer than the others', () => {
+  const slow = (kind: Sample['kind'], ms: number, outcome = 'ok'): Sample => ({
+    ...api(0, outcome),
+    kind,
+    ms,
+  })
+  const late = [
+    slow('api', 5_001),
+    slow('logs', 9_000),
+    slow('exec', 15_001),
+    slow('api', 6_000, 'unauthorized'),
+  ]
+  const { unexpected } = evaluate([...late, slow('api', 5_000), slow('exec', 14_999)], [])
+  expect(unexpected).toEqual(late.map((sample) => ({ ...sample, outcome: 'timeout' })))
 })
 
 test('ignores a truncated line', () => {

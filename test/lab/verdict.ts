@@ -1,3 +1,6 @@
+/** How long a request of the prober may take. An exec takes longer than others, because it starts a process in a container. */
+export const longestMs = { api: 5_000, logs: 5_000, counter: 5_000, exec: 15_000 } as const
+
 /** One line of the prober: the attempt and its outcome. */
 export interface Sample {
   readonly at: string
@@ -45,6 +48,7 @@ export interface CellVerdict {
   readonly unexpected: number
   /** Longest time between two successes, or from the start, or to the end. */
   readonly longestGapMs: number
+  readonly slowestMs: number
 }
 
 export interface Verdict {
@@ -67,7 +71,7 @@ export function evaluate(samples: readonly Sample[], table: readonly Expectation
   const cells = new Map<string, Sample[]>()
   const bad = new Set<Sample>()
   for (const raw of [...samples].sort((a, b) => a.at.localeCompare(b.at))) {
-    const sample = raw.kind === 'counter' ? counterOutcome(raw, failuresBefore) : raw
+    const sample = raw.kind === 'counter' ? counterOutcome(limited(raw), failuresBefore) : limited(raw)
     const cell = cellOf(sample)
     const observed = cells.get(cell)
     if (observed === undefined) cells.set(cell, [sample])
@@ -84,6 +88,7 @@ export function evaluate(samples: readonly Sample[], table: readonly Expectation
     samples: observed.length,
     unexpected: observed.filter((sample) => bad.has(sample)).length,
     longestGapMs: longestGap(observed),
+    slowestMs: Math.max(...observed.map(({ ms }) => ms)),
   }))
   return { holds: unexpected.length === 0, samples: samples.length, unexpected, cells: verdicts }
 }
@@ -130,6 +135,12 @@ function matches(row: Expectation, sample: Sample): boolean {
   const after = row.from === undefined || at >= Date.parse(row.from)
   const before = row.until === undefined || at < Date.parse(row.until)
   return named && after && before
+}
+
+/** The prober waits as long as the slowest kind may take. The watcher has limits of its own. */
+function limited(sample: Sample): Sample {
+  const isLate = sample.kind in longestMs && sample.ms > longestMs[sample.kind as keyof typeof longestMs]
+  return isLate ? { ...sample, outcome: 'timeout' } : sample
 }
 
 /** A counter is ok when it has no new failure since the previous sample. Its first sample is the baseline. */
