@@ -13,7 +13,7 @@ import type { Surroundings } from './exec-credential.ts'
 import { Failures } from './failures.ts'
 import { readKubeconfigs, type SelectedContext, selectContext, unusable } from './kubeconfig-files.ts'
 import type { ApiObject } from './malformed.ts'
-import { type NodeProxy, nodeProxyOf } from './node-proxy.ts'
+import { type NodeProxy, nodeProxyOf, textOf } from './node-proxy.ts'
 import { type ObjectsApi, objectsOf } from './objects.ts'
 import { type Overrides, withOverrides } from './overrides.ts'
 import { requestsOf } from './requests.ts'
@@ -44,6 +44,12 @@ export interface ConnectionOptions {
   readonly pause?: Pause
 }
 
+/** The objects, and the JSON or text of any path, as one API server serves them. */
+export interface OneApiServer extends Pick<ObjectsApi, 'list' | 'create'> {
+  read(path: string): Promise<ApiObject>
+  text(path: string): Promise<string>
+}
+
 /** A cluster reached through its API server. Nothing is sent before the first call. */
 export interface Cluster {
   /** The URL of the API server. */
@@ -61,8 +67,8 @@ export interface Cluster {
   readonly objects: ObjectsApi
   readonly access: AccessApi
   readonly nodeProxy: NodeProxy
-  /** Returns the objects, and the JSON of any path, as another API server of the cluster serves them, for the same user. */
-  through(route: Route): Pick<ObjectsApi, 'list'> & { read(path: string): Promise<ApiObject> }
+  /** Returns another API server of the cluster, for the same user. */
+  through(route: Route): OneApiServer
   /** Closes all connections. */
   close(): void
 }
@@ -168,7 +174,11 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     nodeProxy: nodeProxyOf(client),
     through: (route) => {
       const there = clientOver(new Transport(server, requestTimeoutMs, route))
-      return { ...objectsOf(there, pause), read: (path) => there.call(readOf(path)) }
+      return {
+        ...objectsOf(there, pause),
+        read: (path) => there.call(readOf(path)),
+        text: (path) => textOf(there, { path, of: 'the API server', purpose: `read ${path}` }),
+      }
     },
     close: () => transport.close(),
   }

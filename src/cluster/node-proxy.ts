@@ -16,25 +16,30 @@ const mostBytes = 16 * 1024 * 1024
 
 export function nodeProxyOf(client: Pick<ApiClient, 'open'>): NodeProxy {
   return {
-    async get(node, path) {
-      const call = {
-        method: 'GET',
+    get: (node, path) =>
+      textOf(client, {
         path: `/api/v1/nodes/${encodeURIComponent(node)}/proxy/${path}`,
-        // Eight attempts do not help when a kubelet is down.
-        isRepeatable: false,
+        of: `node ${JSON.stringify(node)}`,
         purpose: `read ${path} of node ${JSON.stringify(node)}`,
-      } as const
-      const answer = await client.open(call, AbortSignal.timeout(patienceMs))
-      const body = await readWhole(answer, mostBytes).catch((error: Error) => {
-        const what = `node ${JSON.stringify(node)} did not respond: cannot ${call.purpose}`
-        throw new KcertError('KCERT_UNREACHABLE', what, {
-          why: `the response was incomplete, or took longer than ${patienceMs / 1000} s`,
-          next: commandLine`kubectl get --raw ${call.path}`,
-          cause: error,
-        })
-      })
-      if (body !== undefined) return body.toString('utf8')
-      throw new MalformedAnswer(call.purpose, `more than ${mostBytes >> 20} MiB`)
-    },
+      }),
   }
+}
+
+/** Returns a response that is text, such as metrics. `of`: the server, for messages. Throws the same errors as calls to the API server. */
+export async function textOf(
+  client: Pick<ApiClient, 'open'>,
+  { path, of, purpose }: { readonly path: string; readonly of: string; readonly purpose: string },
+): Promise<string> {
+  // Eight attempts do not help when a server is down.
+  const call = { method: 'GET', path, isRepeatable: false, accept: '*/*', purpose } as const
+  const answer = await client.open(call, AbortSignal.timeout(patienceMs))
+  const body = await readWhole(answer, mostBytes).catch((error: Error) => {
+    throw new KcertError('KCERT_UNREACHABLE', `${of} did not respond: cannot ${purpose}`, {
+      why: `the response was incomplete, or took longer than ${patienceMs / 1000} s`,
+      next: commandLine`kubectl get --raw ${path}`,
+      cause: error,
+    })
+  })
+  if (body !== undefined) return body.toString('utf8')
+  throw new MalformedAnswer(purpose, `more than ${mostBytes >> 20} MiB`)
 }

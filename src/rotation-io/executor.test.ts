@@ -29,6 +29,7 @@ const { made, did, fake } = vi.hoisted(() => {
 vi.mock('../site/control-planes.ts', () => fake('ControlPlanes', 'node'))
 vi.mock('./copies.ts', () => fake('Copies'))
 vi.mock('./rotation-cas.ts', () => fake('RotationCas'))
+vi.mock('./rotation-keys.ts', () => fake('RotationKeys'))
 vi.mock('./own-identity.ts', () => fake('OwnIdentity'))
 vi.mock('./kubelet-requests.ts', () => fake('KubeletRequests'))
 vi.mock('./file-writing.ts', () => fake('FileWriting', 'write'))
@@ -46,8 +47,10 @@ test('passes each action to its part; the parts share one site, one set of CAs a
   const identity = part('OwnIdentity')
   const givenTo = (name: string) => made.get(name)!.given
   expect(givenTo('ControlPlanes')).toEqual([site])
+  expect(givenTo('RotationKeys')).toEqual([planes])
   expect(givenTo('RotationCas')).toEqual([site, planes, random, given, manualRotation])
-  const parts = { site, planes, copies, cas, identity, requests: part('KubeletRequests') }
+  const keys = part('RotationKeys')
+  const parts = { site, planes, copies, cas, keys, identity, requests: part('KubeletRequests') }
   for (const name of ['FileWriting', 'ObjectPatching', 'Probing'])
     expect(givenTo(name), name).toEqual([parts])
   expect(givenTo('Restarting')).toEqual([site, planes, unreadLogs])

@@ -13,6 +13,7 @@ import { Probing } from './probing.ts'
 import { Restarting, type UnreadLogs } from './restarting.ts'
 import { Rolling } from './rolling.ts'
 import { type GivenPairs, RotationCas } from './rotation-cas.ts'
+import { RotationKeys } from './rotation-keys.ts'
 
 export interface ExecutorOptions {
   readonly site: Site
@@ -38,7 +39,8 @@ export class SiteExecutor implements Executor {
     const cas = new RotationCas(site, planes, random, given, table)
     const identity = new OwnIdentity(site, planes, cas)
     const requests = new KubeletRequests(site, cas, identity)
-    const parts = { site, planes, copies, cas, identity, requests }
+    const keys = new RotationKeys(planes)
+    const parts = { site, planes, copies, cas, keys, identity, requests }
     this.files = new FileWriting(parts)
     this.objects = new ObjectPatching(parts)
     this.restarts = new Restarting(site, planes, unreadLogs)

@@ -99,6 +99,7 @@ function writing({ files = {}, failure, alsoKnown = [] }: Scene) {
   const one = new FileWriting({
     site: { reading: new FileReading(certificates) } as never,
     planes: { node: () => node } as never,
+    keys: undefined as never,
     copies: { putAside: copy('putAside'), keepFiles: copy('keepFiles'), keepFile: copy('keepFile') } as never,
     cas: cas as never,
     requests: { request: async (...given: unknown[]) => JSON.stringify(given) } as never,

@@ -94,7 +94,7 @@ export class FileWriting {
 
   private async prepare(
     action: WriteFile,
-    content: ContentOf<'certificates' | 'ca-key' | 'reissued' | 'kubeconfig' | 'definition' | 'requested'>,
+    content: Exclude<Content, { readonly kind: 'copies' | 'copies-over' | 'copy' | 'link' | 'nothing' }>,
     now: FileContent,
     node: NodeAccess,
   ): Promise<Prepared> {
@@ -105,6 +105,10 @@ export class FileWriting {
         const { key } = await this.parts.cas.pair(content.ca, content.generation)
         return { text: writePrivateKey(key, 'kubernetes') }
       }
+      case 'service-account-key':
+        return { text: writePrivateKey(await this.parts.keys.newKey(), 'kubernetes') }
+      case 'public-keys':
+        return { text: await this.parts.keys.publicKeys(content.keys) }
       case 'reissued':
         return this.reissued(content)
       case 'kubeconfig':
@@ -213,6 +217,10 @@ export class FileWriting {
           certificate.publicKey.sha256
         )
       }
+      case 'service-account-key':
+        return now.found === 'file' && (await this.parts.keys.isNewKey(now.content))
+      case 'public-keys':
+        return now.found === 'file' && textOf(now) === (await this.parts.keys.publicKeys(content.keys))
       case 'kubeconfig': {
         if (now.found !== 'file') return false
         const again = await this.kubeconfig({ caData: content.caData }, now, node)
@@ -258,7 +266,7 @@ export class FileWriting {
 
 /** Returns kcert's own folder that contains the file, or undefined. */
 function ownFolderOf(path: string): string | undefined {
-  return /(.*\/kcert)(?:\/(?:old|new))?\/(?:front-proxy-)?ca[^/]*$/.exec(path)?.[1]
+  return /(.*\/kcert)(?:\/(?:old|new))?\/(?:(?:front-proxy-)?ca|sa)[^/]*$/.exec(path)?.[1]
 }
 
 function digestOf(file: FileContent): Digest | 'absent' {

@@ -1,6 +1,6 @@
 import { onKcertError } from '../errors/caught.ts'
 import { given } from '../errors/given.ts'
-import { type Flags, flagsOf } from '../pki/component-flags.ts'
+import { type Flags, flagsOf, flagWords } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import { readKubeletConfiguration, withKubeletFlags } from '../pki/kubelet-configuration.ts'
 import type { NodeAccess, ComponentName as NodeComponent, ProcessFacts } from '../pki/node-access.ts'
@@ -8,6 +8,8 @@ import type { UnitFile } from '../pki/systemd-unit.ts'
 import { healthcheckPath, servingFlags, trustFlags } from '../rotation/etcd/members.ts'
 import { inventoryNode, unitOf } from '../rotation/inventory.ts'
 import { caFileOf, folderOn, keyPathFor } from '../rotation/material.ts'
+import type { PhaseTable } from '../rotation/phase-table.ts'
+import { privatePath, publicPaths } from '../rotation/service-account-key/keys.ts'
 import type {
   ComponentSnapshot,
   FileSnapshot,
@@ -68,18 +70,18 @@ export class NodeWatch {
   private readonly node: NodeAccess
   private readonly site: Site
   private readonly files: NodeFiles
-  private readonly readsEtcd: boolean
+  private readonly reads: PhaseTable['reads']
   private paths: readonly string[] = []
   private patterns: readonly string[] = []
   private readonly units = new Map<string, readonly string[] | undefined>()
   private readonly versions = new Map<string, string | undefined>()
 
-  constructor(node: NodeAccess, site: Site, readsEtcd = false) {
+  constructor(node: NodeAccess, site: Site, reads?: PhaseTable['reads']) {
     this.name = node.name
     this.node = node
     this.site = site
     this.files = new NodeFiles(node, site.reading)
-    this.readsEtcd = readsEtcd
+    this.reads = reads
   }
 
   /** Returns the current state of the node. Throws the node's errors. */
@@ -142,7 +144,7 @@ export class NodeWatch {
     const manifests = matched.filter((path) => path.startsWith(`${kubelet.manifests}/`))
     const manifestFiles = manifests.flatMap((path) => read.get(path) ?? [])
     const static_ = await staticPodDefinitions(manifestFiles)
-    const etcd = this.readsEtcd ? await staticPodFlags(manifestFiles, 'etcd') : undefined
+    const etcd = this.reads === 'etcd' ? await staticPodFlags(manifestFiles, 'etcd') : undefined
     const definitions = [...static_, ...units.filter(({ name }) => name !== 'kubelet')]
     const components = await Promise.all(
       definitions.map((definition) => this.componentOf(definition, processes, read)),
@@ -157,10 +159,14 @@ export class NodeWatch {
     const snapshots = components.flatMap(({ snapshot }) => snapshot ?? [])
     const observed = { components: snapshots, atMs: 0, certificates: new Map() }
     const hasApiServer = snapshots.some(({ name }) => name === 'kube-apiserver')
-    const folders = (this.readsEtcd ? (['cluster', 'etcd'] as const) : (['cluster'] as const)).map((ca) =>
-      folderOn(observed, this.name, ca),
+    const folders = (this.reads === 'etcd' ? (['cluster', 'etcd'] as const) : (['cluster'] as const)).map(
+      (ca) => folderOn(observed, this.name, ca),
     )
-    if (this.readsEtcd) paths.push(...etcdPaths(etcd ?? {}, snapshots))
+    if (this.reads === 'etcd') paths.push(...etcdPaths(etcd ?? {}, snapshots))
+    if (this.reads === 'service-account-keys') {
+      const keys = snapshots.flatMap((one) => [privatePath(one), ...publicPaths(one)])
+      paths.push(...keys.filter((path) => path?.startsWith('/') === true).map(String))
+    }
     const patterns = [
       `${kubelet.manifests}/*`,
       ...kubeconfigPatterns,
@@ -203,6 +209,7 @@ export class NodeWatch {
       definitionDigest: definition.snapshot.digest,
       flags,
       annotations,
+      ...(this.reads === 'service-account-keys' && { repeated: repeatedIn(argv) }),
       ...(version && { version }),
       ...(running && {
         process: await this.processSnapshot(running, await flagsWith(running.argv, configured)),
@@ -325,6 +332,16 @@ export class NodeWatch {
     })
     return { components, kubelet, ...(etcd && { etcd }), files, kubeconfigs }
   }
+}
+
+/** Returns the values of each flag that is given several times. */
+function repeatedIn(argv: readonly string[]): Readonly<Record<string, readonly string[]>> {
+  const byName = Map.groupBy(flagWords(argv.slice(1)), ({ name }) => name)
+  return Object.fromEntries(
+    [...byName].flatMap(([name, words]) =>
+      words.length > 1 ? [[name, words.map(({ value }) => value)]] : [],
+    ),
+  )
 }
 
 /** Returns the paths of the files that a rotation of etcd's CA reads: those of the member, and those of the API server as its client. */

@@ -62,7 +62,10 @@ export class ObjectPatching {
     const now = await objects.get(resource)
     if (now === undefined) {
       if (change.kind === 'delete') return
-      if (change.kind !== 'copy') throw drift(action)
+      if (change.kind !== 'copy' && change.kind !== 'token-secret') throw drift(action)
+    } else if (change.kind === 'token-secret') {
+      // Of an earlier run, whose journal was lost. The observation shows whether it has a token.
+      return
     } else if (!this.isMeant(action, now)) throw drift(action)
     const [first = ''] = await this.parts.planes.names()
     await this.parts.copies.keepObject(first, object, now && restorable(now), phase)
@@ -93,6 +96,7 @@ export class ObjectPatching {
       const text = Buffer.from(await this.parts.copies.bytes(first, change.digest)).toString('utf8')
       return restored(object, now, JSON.parse(text))
     }
+    if (change.kind === 'token-secret') return tokenSecret(object, change.serviceAccount)
     if (now === undefined) throw drift(action)
     switch (change.kind) {
       case 'ca-bundle':
@@ -106,6 +110,19 @@ export class ObjectPatching {
       default:
         throw new TypeError(`no object is written by ${change.kind}`)
     }
+  }
+}
+
+/** Returns a Secret for which the controller manager signs a token of this service account, without an expiry. */
+export function tokenSecret(
+  { namespace, name }: { readonly namespace?: string; readonly name: string },
+  serviceAccount: string,
+): ApiObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type: 'kubernetes.io/service-account-token',
+    metadata: { namespace, name, annotations: { 'kubernetes.io/service-account.name': serviceAccount } },
   }
 }
 

@@ -15,11 +15,12 @@ import type {
   SectionName,
   Sections,
 } from '../rotation/snapshot.ts'
-import { fileKey } from '../rotation/snapshot.ts'
+import { apiServers, fileKey } from '../rotation/snapshot.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
 import { processHandshake, serviceHandshakes } from '../site/handshakes.ts'
 import { inOrder, internalAddress, isControlPlane, layoutOf } from '../site/node-objects.ts'
 import { PodWatch } from '../site/pods.ts'
+import { reading, servedKeyIds, tokensOn } from '../site/service-account-keys.ts'
 import { aheadMsOf, type Site } from '../site/site.ts'
 import { caBundles, workloads } from '../site/workloads.ts'
 import { backends } from './backends.ts'
@@ -34,6 +35,7 @@ import {
   publishedTrust,
 } from './published.ts'
 import { casIn, StoredWatch } from './stored.ts'
+import { storedTokens } from './stored-tokens.ts'
 
 const nodesAtOnce = 24
 
@@ -70,7 +72,7 @@ export class SiteObserver implements Observer {
   }
 
   watchOf(node: NodeAccess): NodeWatch {
-    const watch = this.watches.get(node.name) ?? new NodeWatch(node, this.site, this.table.readsEtcd)
+    const watch = this.watches.get(node.name) ?? new NodeWatch(node, this.site, this.table.reads)
     this.watches.set(node.name, watch)
     return watch
   }
@@ -108,6 +110,8 @@ const readers: { readonly [Section in SectionName]: (from: Observation) => Promi
   kubeadm: ({ site }) => kubeadmConfiguration(site),
   leases: async (from) => leases(from.site, await from.nodes()),
   handshakes,
+  servedKeys,
+  tokens,
   // Comes from the journal, like intents: the runner adds them.
   evidence: async () => new Map(),
   intents: async () => [],
@@ -233,6 +237,37 @@ async function etcdMembers(from: Observation): Promise<Sections['etcdMembers']> 
     return node === undefined || flags === undefined ? [] : [await etcdMember(from.site, node, flags)]
   })
   return found.flat()
+}
+
+const noTable = { atMs: 0, certificates: new Map() }
+
+/** One answer for each API server that is defined on a node, also for one that does not run. */
+async function servedKeys(from: Observation): Promise<Sections['servedKeys']> {
+  const apis = apiServers({
+    ...noTable,
+    components: (await from.observations()).flatMap(({ components }) => components),
+  })
+  return onEach(apis, async ({ id: process, node }) => ({
+    process,
+    keyIds: await reading(() => servedKeyIds(from.site, node)),
+  }))
+}
+
+async function tokens(from: Observation): Promise<Sections['tokens']> {
+  const kubeconfigs = from.site.inventory.kubeconfigs ?? []
+  const nodes = await onEach(await from.nodes(), async (object) => {
+    const { name } = object.metadata
+    const paths = kubeconfigs.flatMap((one) => ('node' in one && one.node === name ? [one.path] : []))
+    return {
+      node: name,
+      tokens: await reading(async () => {
+        const node = from.open(object)
+        if (node === undefined) throw new Error('kcert.yaml has no access for it')
+        return tokensOn(node, paths)
+      }),
+    }
+  })
+  return { nodes, objects: await storedTokens(from.site) }
 }
 
 async function handshakes(from: Observation): Promise<Sections['handshakes']> {

@@ -4,6 +4,7 @@ import type { Copies } from './copies.ts'
 import type { KubeletRequests } from './kubelet-requests.ts'
 import type { OwnIdentity } from './own-identity.ts'
 import type { RotationCas } from './rotation-cas.ts'
+import type { RotationKeys } from './rotation-keys.ts'
 
 /** The objects that the actions of one run share. */
 export interface Parts {
@@ -11,6 +12,7 @@ export interface Parts {
   readonly planes: ControlPlanes
   readonly copies: Copies
   readonly cas: RotationCas
+  readonly keys: RotationKeys
   readonly identity: OwnIdentity
   readonly requests: KubeletRequests
 }

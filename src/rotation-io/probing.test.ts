@@ -236,6 +236,7 @@ function probing({
   const one = new Probing({
     site: site as never,
     planes: planes as never,
+    keys: undefined as never,
     cas: cas as never,
     identity: identity as never,
     copies: { rehearse: async (name: string) => (name === 'cp1' ? copies : 'another node') } as never,

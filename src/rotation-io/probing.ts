@@ -25,6 +25,7 @@ import { verifySignature } from '../x509/signature.ts'
 import { beside } from './file-writing.ts'
 import { probeName } from './own-identity.ts'
 import type { Parts } from './parts.ts'
+import { provingTokens, watchTokenUse } from './proving-tokens.ts'
 import { watchEtcdClients } from './watching-etcd-clients.ts'
 import { WatchingHandshakes } from './watching-handshakes.ts'
 
@@ -50,6 +51,7 @@ export class Probing {
     if (subject.kind === 'handshake-rate') return this.handshakes.rate(subject, deadline)
     if (subject.kind === 'handshake-errors') return this.handshakes.errors(subject, deadline)
     if (subject.kind === 'etcd-clients') return watchEtcdClients(subject, this.parts)
+    if (subject.kind === 'token-use') return watchTokenUse(subject, this.parts.site)
     for (;;) {
       const { ok, detail } = await this.tryOnce(subject).catch((error: unknown) => ({
         ok: false,
@@ -61,7 +63,10 @@ export class Probing {
   }
 
   private tryOnce(
-    subject: Exclude<ProbeSubject, { kind: 'handshake-rate' | 'handshake-errors' | 'etcd-clients' }>,
+    subject: Exclude<
+      ProbeSubject,
+      { kind: 'handshake-rate' | 'handshake-errors' | 'etcd-clients' | 'token-use' }
+    >,
   ): Promise<{ ok: boolean; detail: string }> {
     switch (subject.kind) {
       case 'client':
@@ -72,6 +77,10 @@ export class Probing {
         return this.signer(subject)
       case 'kubeconfig':
         return this.kubeconfig(subject)
+      case 'issued-token':
+      case 'token-secret':
+      case 'mounted-tokens':
+        return provingTokens(subject, this.parts)
       case 'logs':
         return this.logs(subject)
       case 'copies':

@@ -10,6 +10,10 @@ import type { CaName } from './target.ts'
 export type Content =
   | { readonly kind: 'certificates'; readonly certificates: readonly Digest[] }
   | { readonly kind: 'ca-key'; readonly ca: CaName; readonly generation: 'old' | 'new' }
+  /** The new service account key, which phase 1 creates. */
+  | { readonly kind: 'service-account-key' }
+  /** These public keys of service account keys, in this order. */
+  | { readonly kind: 'public-keys'; readonly keys: readonly Digest[] }
   /**
    * The leaf certificate of the replaced file, reissued by the new CA for the same names and followed by `chain`. The key stays
    * the same, so that only one file changes, or the same action writes a new key to the path in `newKey`.
@@ -65,6 +69,8 @@ export type ObjectChange =
       readonly flags: FlagChanges
     }
   | { readonly kind: 'delete' }
+  /** A new Secret, for which the controller manager signs a token of this service account. */
+  | { readonly kind: 'token-secret'; readonly serviceAccount: string }
   /** The object as it is in the copy. */
   | { readonly kind: 'copy'; readonly digest: Digest | undefined }
 
@@ -133,6 +139,8 @@ export type Condition =
   | { readonly kind: 'backends-ready'; readonly node: string; readonly sinceMs: number }
   | { readonly kind: 'instant'; readonly atMs: number }
   | { readonly kind: 'healthy'; readonly process: ProcessId }
+  /** The API server verifies tokens with exactly these keys. */
+  | { readonly kind: 'verifies'; readonly process: ProcessId; readonly keyIds: readonly string[] }
   /** Every member of etcd has run for `forMs`, and they agree: etcd/quorum.ts. `node`: the next member to restart is on it. */
   | { readonly kind: 'etcd-quorum'; readonly forMs: number; readonly node?: string }
   /** This key signed the leaf certificates that the member serves to clients and to other members. */
@@ -170,6 +178,14 @@ export type ProbeSubject =
       readonly forMs: number
       readonly waived: readonly string[]
     }
+  /** A new token of this API server: signed by this key, and accepted by every API server. */
+  | { readonly kind: 'issued-token'; readonly at: ProcessId; readonly keyId: string }
+  /** The controller manager signs the token of a new Secret with this key. */
+  | { readonly kind: 'token-secret'; readonly keyId: string }
+  /** No token that the kubelet mounted is signed by this key. */
+  | { readonly kind: 'mounted-tokens'; readonly node: string; readonly lacks: string }
+  /** For this time, the API server counts no stale and no legacy token. */
+  | { readonly kind: 'token-use'; readonly at: ProcessId; readonly forMs: number }
   /** A connection of a client that trusts only the old CA. */
   | { readonly kind: 'old-trust'; readonly at: ProcessId; readonly expects: 'refused' }
   /** A request to the signer kubernetes.io/kube-apiserver-client. */
@@ -244,6 +260,10 @@ const evidenceKeys: {
 } = {
   client: ({ at, ca, generation, expects }) => `client ${generation} ${ca} ${expects} at ${at}`,
   'etcd-clients': ({ at }) => `clients of ${at}`,
+  'issued-token': ({ at, keyId }) => `new tokens with key ID ${keyId} at ${at}`,
+  'token-secret': ({ keyId }) => `token of a new Secret with key ID ${keyId}`,
+  'mounted-tokens': ({ node, lacks }) => `no mounted token with key ID ${lacks} on ${node}`,
+  'token-use': ({ at }) => `stale and legacy tokens at ${at}`,
   'old-trust': ({ at, expects }) => `old trust ${expects} at ${at}`,
   signer: ({ generation }) => `signer ${generation}`,
   kubeconfig: ({ id }) => `kubeconfig ${id}`,

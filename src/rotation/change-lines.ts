@@ -2,6 +2,7 @@ import type { FlagChanges, Flags } from '../pki/component-flags.ts'
 import type { Action, PatchObject, WriteFile } from './action.ts'
 import type { Digest } from './certificate-record.ts'
 import { leafIn } from './leaves.ts'
+import { keyIdFor } from './service-account-key/key-id.ts'
 import { certificatesIn, type FileSnapshot, fileAt, isBundleOf, type Snapshot } from './snapshot.ts'
 import { type CaName, changeOf, isPlanned, type Target } from './target.ts'
 
@@ -22,6 +23,16 @@ function fileLines(action: WriteFile, observed: Snapshot, target: Target): reado
       return certificateLines(observed, certificatesIn(file), content.certificates)
     case 'ca-key':
       return [`+ private key of the ${content.generation} ${content.ca} CA`]
+    case 'service-account-key':
+      return ['+ the new private key']
+    case 'public-keys': {
+      const now = file?.holds.kind === 'public-keys' ? file.holds.keys : []
+      const line = (digest: Digest): string => `public key with key ID ${keyIdFor(digest)}`
+      return [
+        ...now.filter((one) => !content.keys.includes(one)).map((one) => `- ${line(one)}`),
+        ...content.keys.map((one) => `+ ${line(one)}`),
+      ]
+    }
     case 'reissued': {
       const chain = content.chain.map((digest) => `+ ${named(observed, digest)}`)
       return [...leafLines(observed, file, content.ca, target, content.newKey), ...chain]
@@ -69,6 +80,8 @@ function objectLines({ object, change }: PatchObject, observed: Snapshot): reado
       const now = observed.kubeadm?.extraArgs[change.component]
       return valueLines(now, change.flags, (name, value) => `${change.component}.extraArgs ${name}=${value}`)
     }
+    case 'token-secret':
+      return [`+ a token of service account ${change.serviceAccount}`]
     case 'delete':
       return ['- the object']
     case 'copy':

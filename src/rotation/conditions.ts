@@ -156,6 +156,18 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
       return running?.isHealthy === true ? [] : [pendingItem(id, 'not healthy')]
     },
   },
+  verifies: {
+    sees: ['servedKeys'],
+    seconds: 1,
+    place: ({ process: id }) => id,
+    missing({ process: id, keyIds }, { servedKeys }) {
+      const served = servedKeys.find((one) => one.process === id)?.keyIds ?? { unread: 'does not answer' }
+      if ('unread' in served) return [pendingItem(id, served.unread)]
+      const [now, wanted] = [new Set(served.value), new Set(keyIds)]
+      const isSame = now.size === wanted.size && now.isSubsetOf(wanted)
+      return isSame ? [] : [pendingItem(id, `verifies tokens of ${served.value.join(', ')}`)]
+    },
+  },
   'etcd-quorum': {
     sees: ['etcdMembers'],
     seconds: 6,

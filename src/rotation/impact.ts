@@ -52,3 +52,16 @@ function blastRadiusOf(observed: Snapshot, target: Target): RotationPlan['blastR
     pods: new Set(observed.pods.map(({ uid }) => uid)).size,
   }
 }
+
+/** For a playbook that affects none of these. */
+export const noRadius: Impact['blastRadius'] = {
+  caBundles: [],
+  appliedBundles: [],
+  kubeconfigs: [],
+  joinTokens: [],
+  foreign: [],
+  stored: [],
+  storedUnchecked: [],
+  barePods: [],
+  pods: 0,
+}

@@ -4,22 +4,24 @@ import type { Action } from './action.ts'
 import type { CertificateRecord, Digest } from './certificate-record.ts'
 import { type PhaseTable, rowNumbered } from './phase-table.ts'
 import type { EvidenceSnapshot, HandshakeRate, IntentSnapshot } from './snapshot.ts'
-import type { RememberedChanges, Settings } from './target-reading.ts'
+import type { Remembered, Settings } from './target-reading.ts'
 
 // The journal: JSON lines, each with the digest of the previous line, so that a lost, changed or inserted line is detected. The
 // journal is evidence, but kcert reads the state of the rotation from the cluster. It contains digests, paths and public keys of
 // CAs, but no private keys.
 
-interface RotationEntry {
+/** The CAs or the key, so that the last phase can continue when kcert's folder is partly deleted. */
+interface RotationEntry extends Remembered {
   readonly kind: 'rotation'
-  /** The CAs, so that phase 12 can continue when kcert's folder is partly deleted. */
-  readonly changes: RememberedChanges
   /** Choices for the whole rotation, so that later commands use them without repeating the flags. */
   readonly settings?: Choices
 }
 
 /** Choices that do not change in the middle of a rotation. */
-export type Choices = Pick<Settings, 'cas' | 'withBridge' | 'reason' | 'newKeys'>
+export type Choices = Pick<Settings, 'cas' | 'withBridge' | 'reason' | 'newKeys'> & {
+  /** Absent in journals of earlier versions. */
+  readonly proof?: Settings['proof']
+}
 
 export const phaseEvents = ['started', 'completed', 'stopped', 'rolled-back'] as const
 
@@ -96,11 +98,16 @@ function entryOf(line: string, index: number): JournalEntry {
 }
 
 /** No digest follows the last line, so its CAs are checked separately. Throws KCERT_JOURNAL_DAMAGED. */
-function checkCas({ changes }: Readonly<Partial<RotationEntry>>, index: number): void {
+function checkCas({ changes, key }: Readonly<Partial<RotationEntry>>, index: number): void {
   const cas: unknown = Array.isArray(changes) && changes.flatMap((change) => [change?.oldCa, change?.newCa])
   if (!Array.isArray(cas) || !cas.every(isRecord))
     throw damaged(index, 'its CAs do not have the format that kcert writes')
   if (!cas.every(hasOwnKey)) throw damaged(index, 'a public key in it does not belong to its CA')
+  if (
+    key !== undefined &&
+    ![key?.oldKey, key?.newKey].every((digest) => /^[\da-f]{64}$/.test(String(digest)))
+  )
+    throw damaged(index, 'its service account keys do not have the format that kcert writes')
 }
 
 function isRecord(value: unknown): value is CertificateRecord {
@@ -178,8 +185,14 @@ export function waiversIn(entries: readonly JournalEntry[]): ReadonlySet<string>
 }
 
 /** Returns the last recorded CAs, unless phase 1 was undone since then. */
-export function changesIn(entries: readonly JournalEntry[], table: PhaseTable): RotationEntry['changes'] {
-  return rotationIn(entries, table)?.changes ?? []
+export function changesIn(entries: readonly JournalEntry[], table: PhaseTable): Remembered['changes'] {
+  return rememberedIn(entries, table).changes
+}
+
+/** Returns the last recorded CAs and service account key, unless phase 1 was undone since then. */
+export function rememberedIn(entries: readonly JournalEntry[], table: PhaseTable): Remembered {
+  const { changes = [], key } = rotationIn(entries, table) ?? {}
+  return { changes, ...(key && { key }) }
 }
 
 /** Returns the choices for the rotation in the journal; undefined before phase 1 is complete. */
@@ -187,8 +200,8 @@ export function choicesIn(entries: readonly JournalEntry[], table: PhaseTable): 
   return rotationIn(entries, table)?.settings
 }
 
-export function choicesOf({ cas, withBridge, reason, newKeys }: Settings): Choices {
-  return { cas, withBridge, reason, newKeys }
+export function choicesOf({ cas, withBridge, reason, newKeys, proof }: Settings): Choices {
+  return { cas, withBridge, reason, newKeys, ...(proof !== 'counters' && { proof }) }
 }
 
 function rotationIn(entries: readonly JournalEntry[], table: PhaseTable): RotationEntry | undefined {

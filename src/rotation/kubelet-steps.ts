@@ -1,6 +1,6 @@
 import { shortList } from '../errors/short-list.ts'
 import { datedFileName } from '../pki/kubelet.ts'
-import type { Task } from './action.ts'
+import type { Step, Task } from './action.ts'
 import { capabilities, whyEarlier } from './capabilities.ts'
 import { isSignedByCa } from './certificate-record.ts'
 import { type CaDataOf, rewritingKubeconfig } from './kubeconfig-files.ts'
@@ -30,18 +30,25 @@ type Sees = 'kubelets' | 'files' | 'nodes' | 'evidence'
  * Ready again: together they could stop every replica of a Service.
  */
 export function kubeletPart(caDataOf: CaDataOf): Part<Sees> {
-  return clusterPart((observed, target, change) => {
-    const stepsOf = (kubelet: KubeletSnapshot): readonly Task[] =>
-      kubeletSteps(observed, kubelet, change, target, caDataOf)
-    const { keeping = [], others = [] } = Object.groupBy(observed.kubelets, (kubelet) =>
-      whyUnready(observed, kubelet) === undefined ? 'keeping' : 'others',
-    )
-    const lanes = keeping.map((kubelet) => ({ name: kubelet.node, steps: stepsOf(kubelet) }))
-    return {
-      gaps: observed.kubelets.flatMap((kubelet) => kubeletGaps(observed, kubelet, change, caDataOf)),
-      steps: [...firstAlone(target.atOnce, lanes), ...others.flatMap(stepsOf)],
-    }
-  })
+  return clusterPart((observed, target, change) => ({
+    gaps: observed.kubelets.flatMap((kubelet) => kubeletGaps(observed, kubelet, change, caDataOf)),
+    steps: inBatches(observed, target, (kubelet) =>
+      kubeletSteps(observed, kubelet, change, target, caDataOf),
+    ),
+  }))
+}
+
+/** Returns steps with restarts of kubelets in the order of `kubeletPart`. */
+export function inBatches(
+  observed: Observed<'kubelets' | 'nodes'>,
+  { atOnce }: Target,
+  stepsOf: (kubelet: KubeletSnapshot) => readonly Task[],
+): readonly Step<Task>[] {
+  const { keeping = [], others = [] } = Object.groupBy(observed.kubelets, (kubelet) =>
+    whyUnready(observed, kubelet) === undefined ? 'keeping' : 'others',
+  )
+  const lanes = keeping.map((kubelet) => ({ name: kubelet.node, steps: stepsOf(kubelet) }))
+  return [...firstAlone(atOnce, lanes), ...others.flatMap(stepsOf)]
 }
 
 /** Returns what a kubelet lacks: new certificates, the CA data, a restart since then, or logs that can be read. */
@@ -99,17 +106,26 @@ function kubeletSteps(
   ]
 }
 
-/** Returns the restart of a kubelet and the waits that follow. */
+/** Returns the restart of a kubelet and the waits that follow, with the proof that API servers reach it. */
 export function restarted(
   observed: Observed<'nodes'>,
   kubelet: KubeletSnapshot,
   target: Target,
 ): readonly Task[] {
-  const { node } = kubelet
+  return restartedKubelet(observed, kubelet, target, [provingLogs(kubelet.node)])
+}
+
+/** Returns the restart of a kubelet, the waits that follow, and these proofs in between. */
+export function restartedKubelet(
+  observed: Observed<'nodes'>,
+  kubelet: KubeletSnapshot,
+  target: Target,
+  proofs: readonly Task[] = [],
+): readonly Task[] {
   return [
     kubeletRestart(kubelet),
-    awaitReady(node),
-    provingLogs(node),
+    awaitReady(kubelet.node),
+    ...proofs,
     ...awaitBackends(observed, kubelet, target),
   ]
 }

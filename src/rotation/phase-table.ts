@@ -37,14 +37,16 @@ export interface PhaseRow {
 /** The phases of a playbook without their implementations, and the names of its files. */
 export interface PhaseTable {
   /** The command that runs it, without flags; a literal, so that messages can contain it. */
-  readonly command: 'kcert rotate-ca'
+  readonly command: 'kcert rotate-ca' | 'kcert rotate-sa-key'
+  /** What it replaces, for messages. */
+  readonly replaces: 'CA' | 'key'
   readonly rows: readonly PhaseRow[]
   /** Name of the journal beside the inventory, without extension, and of the ConfigMap that mirrors it. */
   readonly journal: string
   /** The index of its copies on each node: a CopySnapshot in JSON on each line. */
   readonly copiesIndex: string
-  /** The observer also reads the members of etcd and their files. */
-  readonly readsEtcd?: true
+  /** What the observer reads on nodes besides: the members of etcd and their files, or the files of service account keys. */
+  readonly reads?: 'etcd' | 'service-account-keys'
 }
 
 /** The phases in order. */
@@ -128,6 +130,7 @@ export const phaseTable: readonly PhaseRow[] = Object.entries(rows).map(([id, ro
 /** The table of the page. */
 export const manualRotation: PhaseTable = {
   command: 'kcert rotate-ca',
+  replaces: 'CA',
   rows: phaseTable,
   journal: 'kcert-rotation',
   copiesIndex: '/var/lib/kcert/copies/index.jsonl',

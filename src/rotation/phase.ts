@@ -3,7 +3,7 @@ import { type PhaseId, type PhaseRow, type PhaseTable, phaseRow } from './phase-
 import type { RotationPlan, RotationStatus } from './report.ts'
 import type { CopySnapshot, Observed, SectionName, Snapshot } from './snapshot.ts'
 import { type CaChange, changeOf, type Target } from './target.ts'
-import type { RememberedChanges, Settings } from './target-reading.ts'
+import type { Remembered, Settings } from './target-reading.ts'
 import { inPhase } from './tasks.ts'
 
 /** One difference between the snapshot and the completed phase. */
@@ -53,8 +53,8 @@ export interface Playbook extends PhaseTable {
   readonly targetSections: readonly SectionName[]
   /** The sections that `check` needs. */
   readonly modelSections: readonly SectionName[]
-  /** Returns the target of a run. `remembered`: CAs in the journal. */
-  targetOf(observed: Snapshot, settings: Settings, remembered: RememberedChanges): Target
+  /** Returns the target of a run. `remembered`: CAs and key in the journal. */
+  targetOf(observed: Snapshot, settings: Settings, remembered: Remembered): Target
   /** Returns why the steps would break a connection, in any order and wherever they stop; undefined if none breaks. */
   check(observed: Snapshot, target: Target, steps: readonly Step[]): Refusal | undefined
   /** Returns why a phase is refused for this cluster in its current state. */

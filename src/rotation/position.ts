@@ -40,8 +40,8 @@ export function earliestPhase(
   if (!isDropping || last === undefined || number === last) return []
   return [
     {
-      what: `phase ${number} cannot run any more: the old CA is being removed`,
-      why: 'it would make components trust the old CA again',
+      what: `phase ${number} cannot run any more: the old ${table.replaces} is being removed`,
+      why: `it would make components trust the old ${table.replaces} again`,
       next: phaseCommand(table, last),
     },
   ]

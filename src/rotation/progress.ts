@@ -2,7 +2,7 @@ import { firstOf, type PendingItem, type Phase, type Playbook, type Refusal } fr
 import { phaseCommand } from './phase-table.ts'
 import type { Position } from './position.ts'
 import type { Snapshot } from './snapshot.ts'
-import { isPlanned, type Target } from './target.ts'
+import { hasBegun, type Target } from './target.ts'
 
 // The state of a rotation, phase by phase, from one snapshot and regardless of the journal.
 
@@ -92,9 +92,9 @@ export function isPast({ dropsOld }: Phase, { isDropping }: Target): boolean {
   return isDropping && dropsOld !== true
 }
 
-function stateOf({ isDropping, changes }: Target, next: Phase | undefined): RotationProgress['state'] {
-  if (isDropping) return next === undefined ? 'finished' : 'in-progress'
-  return changes.every(({ newCa }) => isPlanned(newCa)) ? 'not-started' : 'in-progress'
+function stateOf(target: Target, next: Phase | undefined): RotationProgress['state'] {
+  if (target.isDropping) return next === undefined ? 'finished' : 'in-progress'
+  return hasBegun(target) ? 'in-progress' : 'not-started'
 }
 
 function blockersOf(

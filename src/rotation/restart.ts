@@ -1,4 +1,4 @@
-import type { FlagChanges, Flags } from '../pki/component-flags.ts'
+import { type FlagChanges, type Flags, shutdownDelayMs } from '../pki/component-flags.ts'
 import type { Task } from './action.ts'
 import {
   type ComponentName,
@@ -114,6 +114,29 @@ export function restartOf(
     ...restart(id, running, runsAs === 'static-pod' ? 'definition' : 'service'),
     ...(observed.leases.some((lease) => lease.name === name) && { lease: name }),
   }
+}
+
+/** With SIGTERM alone, an API server waits up to 60 s for open watches. Other requests end within this time. */
+const drainMs = 5_000
+
+/**
+ * Returns the restart of a component whose definition stays as it is: through a signal, or through systemd, which does not start a unit
+ * again that ended after SIGTERM, unless its Restart= says so. An API server still serves for its shutdown delay, and then has 5 s.
+ */
+export function restartInPlace(
+  { id, name, runsAs, process: running }: ComponentSnapshot,
+  observed?: Observed<'leases'>,
+): readonly Task[] {
+  const how = runsAs === 'unit' ? 'service' : 'signal'
+  const isApi = name === 'kube-apiserver'
+  return [
+    {
+      ...restart(id, running, how),
+      ...(isApi && how === 'signal' && { killAfterMs: shutdownDelayMs(running?.flags ?? {}) + drainMs }),
+      ...(observed?.leases.some((lease) => lease.name === name) && { lease: name }),
+    },
+    wait({ kind: 'healthy', process: id }, `${id} is ready again`, 120_000),
+  ]
 }
 
 /** Returns components with the standbys first and the holder of the Lease last. */

@@ -13,12 +13,12 @@ import { describeAction } from './effects.ts'
 import { helpFor } from './handshake-errors.ts'
 import {
   actionDigest,
-  changesIn,
   choicesIn,
   choicesOf,
   evidenceIn,
   intentsIn,
   type JournalEntry,
+  rememberedIn,
   sinceRollback,
   undoing,
   waiversIn,
@@ -31,7 +31,7 @@ import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
 import { earliestPhase } from './position.ts'
 import { SharedObservations } from './shared-observations.ts'
 import { fileAt, type SectionName, type Snapshot } from './snapshot.ts'
-import { changeOf, isPlanned, type Target } from './target.ts'
+import { changeOf, plannedIn, type Target } from './target.ts'
 import type { Settings } from './target-reading.ts'
 import { downgradesIn } from './upgrades.ts'
 
@@ -167,15 +167,15 @@ export class Rotation {
   async observe(sections: readonly SectionName[]): Promise<On> {
     const { playbook, history } = this
     const wanted = [...new Set([...sections, ...playbook.targetSections])]
-    const changes = changesIn(history, playbook)
-    const remembered = changes.flatMap(({ oldCa, newCa }) => [oldCa, newCa])
-    const read = (await this.around.observer.observe(wanted, remembered)) as Snapshot
+    const remembered = rememberedIn(history, playbook)
+    const cas = remembered.changes.flatMap(({ oldCa, newCa }) => [oldCa, newCa])
+    const read = (await this.around.observer.observe(wanted, cas)) as Snapshot
     const entries = sinceRollback(history, playbook)
     const intents = intentsIn(entries, playbook)
     const observed: Snapshot = { ...read, evidence: evidenceIn(entries), intents }
     const { settings } = this.around
     const waivers = new Set([...settings.waivers, ...waiversIn(entries)])
-    const target = playbook.targetOf(observed, { ...settings, waivers }, changes)
+    const target = playbook.targetOf(observed, { ...settings, waivers }, remembered)
     const certificates = new Map(observed.certificates)
     for (const { oldCa, newCa, bridge } of target.changes) {
       for (const one of [oldCa, newCa, bridge]) if (one !== undefined) certificates.set(one.digest, one)
@@ -241,14 +241,16 @@ export class Rotation {
     return 'completed'
   }
 
-  /** Records the CAs in the journal once they exist. Phase 12 needs the record when kcert's folder is partly deleted. */
+  /** Records the CAs or the key in the journal once they exist. The last phase needs it when kcert's folder is partly deleted. */
   private async remember(target: Target): Promise<void> {
+    const { key } = target
     const changes = target.changes.map(({ ca, oldCa, newCa }) => ({ ca, oldCa, newCa }))
+    const remembered = { changes, ...(key && { key }) }
     const settings = choicesOf(this.around.settings)
-    const known = [changesIn(this.history, this.playbook), choicesIn(this.history, this.playbook)]
-    const isKnown = JSON.stringify([changes, settings]) === JSON.stringify(known)
-    if (isKnown || changes.some(({ newCa }) => isPlanned(newCa))) return
-    await this.journal.record({ kind: 'rotation', changes, settings })
+    const known = [rememberedIn(this.history, this.playbook), choicesIn(this.history, this.playbook)]
+    const isKnown = JSON.stringify([remembered, settings]) === JSON.stringify(known)
+    if (isKnown || plannedIn(target).length > 0) return
+    await this.journal.record({ kind: 'rotation', ...remembered, settings })
   }
 
   /** Records the waivers: risks that are accepted when the old CA is dropped stay accepted, and `verify` uses them afterwards. */

@@ -2,6 +2,7 @@ import type { FlagChanges, Flags } from '../pki/component-flags.ts'
 import type { ComponentName as ProgramName } from '../pki/node-access.ts'
 import { oncePer } from '../x509/once-per.ts'
 import type { CertificateTable, Digest } from './certificate-record.ts'
+import type { Reading, ServiceAccountKeys } from './service-account-key/observed.ts'
 
 // The observed state of a cluster, section by section. A phase lists the sections that it needs, and only these are fetched. All
 // values are plain: certificates are in one table and referenced by digest; for a private key there is only the digest of its
@@ -50,6 +51,8 @@ export interface ComponentSnapshot {
   /** Flags in the definition on disk. */
   readonly flags: Flags
   readonly annotations: Flags
+  /** Values in the definition of flags that are given several times; observed with service account keys only. */
+  readonly repeated?: Readonly<Record<string, readonly string[]>>
   /**
    * Version of an API server from its endpoint, otherwise from the image tag or the program, for example "v1.36.3"; absent when
    * unknown.
@@ -111,6 +114,8 @@ export interface KubeletSnapshot {
 export type FileHolds =
   | { readonly kind: 'certificates'; readonly certificates: readonly Digest[] }
   | { readonly kind: 'key'; readonly spki: Digest }
+  /** Public keys only, in the order of the file: SHA-256 of each SubjectPublicKeyInfo. */
+  | { readonly kind: 'public-keys'; readonly keys: readonly Digest[] }
   /** The format of the kubelet's store: certificates, and the key of the first one. */
   | { readonly kind: 'pair'; readonly certificates: readonly Digest[]; readonly spki: Digest }
   /** Content of the current context. `besides`: CAs and client certificates of other contexts in the file. */
@@ -325,6 +330,12 @@ export interface HandshakeRate {
   readonly overMs: number
 }
 
+/** The IDs of the keys with which an API server verifies tokens now, from its /openid/v1/jwks. */
+export interface ServedKeys {
+  readonly process: ProcessId
+  readonly keyIds: Reading<readonly string[]>
+}
+
 /** The last result of a probe. A snapshot has one for each key. */
 export interface EvidenceSnapshot {
   readonly key: string
@@ -383,6 +394,9 @@ export interface Sections {
   readonly kubeadm: KubeadmSnapshot | undefined
   readonly leases: readonly LeaseSnapshot[]
   readonly handshakes: readonly HandshakeSnapshot[]
+  readonly servedKeys: readonly ServedKeys[]
+  /** Service account tokens on nodes, and in Secrets and ConfigMaps. */
+  readonly tokens: Pick<ServiceAccountKeys, 'nodes' | 'objects'>
   readonly evidence: ReadonlyMap<string, EvidenceSnapshot>
   readonly copies: readonly CopySnapshot[]
   readonly intents: readonly IntentSnapshot[]

@@ -7,7 +7,7 @@ import { type CaChange, type CaName, caNames, plannedDigest, type Target } from 
 // and whether the old one is already being dropped.
 
 /** The operator's choices. The journal keeps them, so that a second run uses the same ones. */
-export interface Settings extends Omit<Target, 'changes' | 'isDropping'> {
+export interface Settings extends Omit<Target, 'changes' | 'key' | 'isDropping'> {
   readonly cas: readonly CaName[]
   readonly withBridge: boolean
   /** CAs that the operator supplies; phase 1 creates the others. */
@@ -17,6 +17,7 @@ export interface Settings extends Omit<Target, 'changes' | 'isDropping'> {
 export const defaultSettings: Settings = {
   cas: caNames,
   withBridge: true,
+  proof: 'counters',
   reason: 'routine',
   newKeys: false,
   atOnce: 4,
@@ -40,14 +41,16 @@ export const targetSections = [
 
 export type TargetSections = (typeof targetSections)[number]
 
-/** The CAs in a journal. */
-export type RememberedChanges = readonly (Pick<CaChange, 'oldCa' | 'newCa'> & { readonly ca: string })[]
+/** The CAs and the service account key in a journal. */
+export interface Remembered extends Pick<Target, 'key'> {
+  readonly changes: readonly (Pick<CaChange, 'oldCa' | 'newCa'> & { readonly ca: string })[]
+}
 
 /** Returns the target of a run. */
 export function targetOf(
   observed: Observed<TargetSections>,
   settings: Settings,
-  remembered: RememberedChanges = [],
+  { changes: remembered }: Remembered = { changes: [] },
 ): Target {
   const { cas, withBridge, given: _, ...rest } = settings
   const changes = cas.flatMap((ca) => changeFrom(observed, ca, settings, remembered) ?? [])
@@ -60,7 +63,7 @@ function changeFrom(
   observed: Observed<TargetSections>,
   ca: CaName,
   { withBridge, reason, given }: Settings,
-  remembered: RememberedChanges,
+  remembered: Remembered['changes'],
 ): CaChange | undefined {
   const laidOut = (what: keyof ReturnType<typeof materialPaths>) =>
     apiServers(observed).flatMap(({ node }) => {

@@ -18,10 +18,23 @@ export interface CaChange {
   readonly bridge?: CertificateRecord
 }
 
+/** The rotated service account key: SHA-256 of the SubjectPublicKeyInfo of the old and the new one. */
+export interface KeyChange {
+  readonly oldKey: Digest
+  /** `planned:…` until phase 1 has created it. */
+  readonly newKey: Digest
+}
+
+/** How to prove that no client uses the old service account key. */
+export const tokenProofs = ['counters', 'audit', 'pods'] as const
+
 /** What the operator wants, fixed in the first phase and kept in the journal. */
 export interface Target {
   /** The cluster CA, the front-proxy CA, or both. */
   readonly changes: readonly CaChange[]
+  /** Present if the service account key is rotated. */
+  readonly key?: KeyChange
+  readonly proof: (typeof tokenProofs)[number]
   /** After a key leak: no bridge certificate, new leaf keys, no return to the old signer, pods restarted at once in phase 12. */
   readonly reason: 'routine' | 'compromise'
   /** True when leaf certificates get new keys. Otherwise each key stays the same, so that only one file changes, atomically. */
@@ -63,13 +76,24 @@ export function wantedTrust(target: Target, change: CaChange): readonly Digest[]
 }
 
 /** Returns a placeholder digest for a certificate that phase 1 will create. */
-export function plannedDigest(ca: CaName, what: 'new' | 'bridge'): Digest {
+export function plannedDigest(ca: CaName | 'service-account', what: 'new' | 'bridge'): Digest {
   return `planned:${ca}/${what}`
 }
 
 /** Returns true for a certificate that phase 1 has not created yet. */
 export function isPlanned({ digest }: Pick<CertificateRecord, 'digest'>): boolean {
   return digest.startsWith('planned:')
+}
+
+/** Returns what this rotation replaces with something that phase 1 has not created yet. */
+export function plannedIn({ changes, key }: Pick<Target, 'changes' | 'key'>): readonly Digest[] {
+  const news = [...changes.map(({ newCa }) => newCa.digest), ...(key ? [key.newKey] : [])]
+  return news.filter((digest) => isPlanned({ digest }))
+}
+
+/** Returns true once phase 1 has created something new. */
+export function hasBegun(target: Pick<Target, 'changes' | 'key'>): boolean {
+  return plannedIn(target).length < target.changes.length + (target.key ? 1 : 0)
 }
 
 /** Returns a trust with the new CA appended, or unchanged if it has the new CA already. */

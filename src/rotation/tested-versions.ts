@@ -1,4 +1,4 @@
-import { commandLine } from '../errors/command-line.ts'
+import { commandLine, fixed } from '../errors/command-line.ts'
 import { shortList } from '../errors/short-list.ts'
 import type { Refusal } from './phase.ts'
 import type { ComponentName, Observed } from './snapshot.ts'
@@ -9,6 +9,9 @@ export const testedMinors: readonly string[] = ['1.33', '1.34', '1.35', '1.36', 
 
 /** The minor versions on which a rotation of etcd's CA ran to its end on real nodes: none yet. */
 export const etcdTestedMinors: readonly string[] = []
+
+/** The minor versions on which a rotation of the service account key ran to its end on real nodes: none yet. */
+export const keyTestedMinors: readonly string[] = []
 
 /** Components whose minor version determines which files they reload. A cloud-controller-manager has its own version. */
 export const versioned: readonly ComponentName[] = [
@@ -25,6 +28,7 @@ export function untestedVersions(
   { nodes, components }: Observed<'nodes' | 'components'>,
   { acceptedVersions }: Pick<Target, 'acceptedVersions'>,
   tested = testedMinors,
+  plan: 'kcert rotate-ca plan' | 'kcert rotate-sa-key --phase 1 --dry-run' = 'kcert rotate-ca plan',
 ): readonly Refusal[] {
   const kubelets = nodes.map(({ name: at, kubeletVersion: version }) => ({ at, node: at, version }))
   const others = components
@@ -36,7 +40,7 @@ export function untestedVersions(
     // A node represents its components: they are named separately only if its kubelet has another version.
     const named = new Set(found.map(({ at }) => at))
     const names = shortList(found.flatMap(({ at, node }) => (at !== node && named.has(node) ? [] : [at])))
-    const accept = commandLine`kcert rotate-ca plan --accept-untested-version ${minor}`
+    const accept = commandLine`${fixed(plan)} --accept-untested-version ${minor}`
     if (minor === unknown) {
       const what = `the Kubernetes version of ${names} is unknown`
       const why =

@@ -1,4 +1,4 @@
-import { commandLine } from '../errors/command-line.ts'
+import { commandLine, fixed } from '../errors/command-line.ts'
 import { shortList } from '../errors/short-list.ts'
 import { kubeadmVersion } from '../pki/kubeadm-organization.ts'
 import { quoted } from '../x509/strings.ts'
@@ -19,7 +19,7 @@ import {
   onNode,
   type Snapshot,
 } from './snapshot.ts'
-import { changeOf, isPlanned, type Target } from './target.ts'
+import { changeOf, hasBegun, type Target } from './target.ts'
 import { versioned } from './tested-versions.ts'
 
 // `kubeadm upgrade` in the middle of a rotation. It issues leaf certificates with the first CA in ca.crt, which is the old one
@@ -28,13 +28,15 @@ import { versioned } from './tested-versions.ts'
 /** Returns why a rotation cannot start now: a control plane upgrade is in progress. */
 export function upgradeInProgress(
   observed: Observed<'components'> & Partial<Pick<Snapshot, 'kubeadm'>>,
-  { changes, waivers }: Target,
+  target: Target,
+  plan: 'kcert rotate-ca plan' | 'kcert rotate-sa-key --phase 1 --dry-run' = 'kcert rotate-ca plan',
 ): readonly Refusal[] {
+  const { waivers } = target
   // Later, continuing is safer than stopping.
-  if (!changes.every(({ newCa }) => isPlanned(newCa))) return []
+  if (hasBegun(target)) return []
   const mix = versionMix(observed)
   if (mix !== undefined && !waivers.has(mix.id)) {
-    const accept = commandLine`kcert rotate-ca plan --waive ${mix.id}`
+    const accept = commandLine`${fixed(plan)} --waive ${mix.id}`
     return [
       {
         what: `control-plane nodes run different versions: ${mix.words}`,

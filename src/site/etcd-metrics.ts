@@ -31,7 +31,8 @@ function labelsOf(metrics: string, name: string, label: string): string[] {
   })
 }
 
-function numberIn(metrics: string, name: string): number {
+/** Returns the value of a metric without labels. Throws an error that names one that is missing or not a number. */
+export function numberIn(metrics: string, name: string): number {
   const [value = Number.NaN, ...others] = Array.from(
     metrics.matchAll(new RegExp(String.raw`^${name} (\S+)`, 'gm')),
     ([, text]) => Number(text),

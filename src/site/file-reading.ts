@@ -4,7 +4,7 @@ import { type OpenedKubeconfig, openKubeconfig } from '../kubeconfig/open.ts'
 import type { Sha256 } from '../pki/node-access.ts'
 import type { FileHolds, Trust } from '../rotation/snapshot.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
-import { isPrivateKeyLabel, readPrivateKeyFile } from '../x509/keys.ts'
+import { isPrivateKeyLabel, isPublicKeyLabel, readPrivateKeyFile, readPublicKey } from '../x509/keys.ts'
 import { looksLikePem, readPem } from '../x509/pem.ts'
 import type { Certificates } from './certificates.ts'
 
@@ -47,7 +47,10 @@ export class FileReading {
   }
 
   private pem(content: Uint8Array): FileHolds {
-    const hasKey = readPem(content).blocks.some(({ label }) => isPrivateKeyLabel(label))
+    const { blocks } = readPem(content)
+    if (blocks.length > 0 && blocks.every(({ label }) => isPublicKeyLabel(label)))
+      return { kind: 'public-keys', keys: blocks.map((block) => readPublicKey(block).sha256) }
+    const hasKey = blocks.some(({ label }) => isPrivateKeyLabel(label))
     const certificates = this.certificates.addAll(certificatesIn(content))
     if (!hasKey) return certificates.length === 0 ? other.holds : { kind: 'certificates', certificates }
     const spki = readPrivateKeyFile(content).publicKey?.sha256

@@ -49,7 +49,7 @@ async function apiServerKeys(site: Site, node: NodeAccess, { argv }: ProcessFact
   const [keyFiles, [signingKey], served] = await Promise.all([
     keyFilesOf(node, all('service-account-key-file')),
     keyFilesOf(node, signing === undefined ? [] : [signing], 'signs'),
-    reading(async () => servedIn(await site.readAt(node.name, '/openid/v1/jwks'))),
+    reading(() => servedKeyIds(site, node.name)),
   ])
   return {
     ...{ node: node.name, issuers, keyFiles, served },
@@ -76,6 +76,11 @@ export async function reading<Value>(read: () => Promise<Value>): Promise<Readin
   } catch (error) {
     return { unread: messageOf(error) }
   }
+}
+
+/** Returns the IDs of the keys with which the API server of a node verifies tokens. Throws for an answer that is not a key set. */
+export async function servedKeyIds(site: Site, node: string): Promise<readonly string[]> {
+  return servedIn(await site.readAt(node, '/openid/v1/jwks'))
 }
 
 /** Returns the IDs of a JSON Web Key Set (RFC 7517). Throws for anything else. */

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import type { Cluster } from '../cluster/cluster.ts'
+import type { Cluster, OneApiServer } from '../cluster/cluster.ts'
 import type { ApiObject } from '../cluster/malformed.ts'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import type { Resource } from '../cluster/resource.ts'
@@ -31,6 +31,8 @@ export interface Site {
   node(name: string, address?: string): NodeAccess | undefined
   /** Returns a TCP connection that starts on the node. Errors are events of the stream. The caller destroys it. */
   dial(node: string, host: string, port: number): Duplex
+  /** Returns the API server of one node. Throws KCERT_UNREACHABLE if none runs. */
+  apiServerOn(node: string): Promise<OneApiServer>
   /** Lists objects at the API server of one node only. Throws as ObjectsApi does, and KCERT_UNREACHABLE if none runs. */
   listAt(node: string, resource: Resource): AsyncIterable<ApiObject>
   /** Returns the JSON of a path of that API server. Throws as `listAt` does. */
@@ -123,6 +125,7 @@ export function openSite({ inventory, objects, clock, through, mostMs }: SiteOpt
       return reach(name)?.access
     },
     dial,
+    apiServerOn,
     async *listAt(name, resource) {
       yield* (await apiServerOn(name)).list(resource)
     },

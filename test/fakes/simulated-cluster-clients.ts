@@ -88,7 +88,7 @@ export class SimulatedClients {
     return verdict
   }
 
-  private servers(): SimulatedProcess[] {
+  servers(): SimulatedProcess[] {
     return [...this.cluster.processes.values()].filter(
       (one) => one.name === 'kube-apiserver' && one.isHealthy,
     )
@@ -214,11 +214,33 @@ export class SimulatedClients {
       this.tryJoiner(api)
     }
     this.tryEtcd()
+    if (this.cluster.oldKey !== undefined) for (const api of apis) this.tryTokens(api, this.cluster.oldKey)
     for (const node of this.cluster.nodes.keys()) {
       const wrong = this.wrongWithLogs(node)
       const isRestarting = wrong === 'kubelet does not answer' || wrong === '404'
       this.count('logs', 'API servers', `${node}/kubelet`, isRestarting ? undefined : wrong)
     }
+  }
+
+  /** Pods with their tokens. A token that was read more than 3,607 s ago counts as stale. */
+  private tryTokens(api: SimulatedProcess, oldKey: Digest): void {
+    const { cluster } = this
+    const verified = cluster.verifiedBy(api)
+    let stale = 0
+    for (const pod of cluster.pods.values()) {
+      const key = cluster.usedToken(pod)
+      if (key === undefined || this.waived.has(pod.id)) continue
+      this.count('token', pod.id, `token at ${api.id}`, verified.includes(key) ? undefined : 'token gets 401')
+      const readAtMs = pod.readsTokenOnce ? pod.startedAtMs : cluster.time.nowMs
+      if (key === oldKey && cluster.time.nowMs - readAtMs > 3_607_000) stale++
+    }
+    for (const name of cluster.usedSecrets) {
+      const key = cluster.objects.get(name)?.data.tokenKey as Digest | undefined
+      if (key === undefined) continue
+      stale++
+      this.count('token', name, `token at ${api.id}`, verified.includes(key) ? undefined : 'token gets 401')
+    }
+    cluster.staleUses.set(api.id, (cluster.staleUses.get(api.id) ?? 0) + stale)
   }
 
   /** Each member to each other one, in both directions, and each API server to the member beside it. */

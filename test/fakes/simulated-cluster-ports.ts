@@ -12,6 +12,7 @@ import { HandshakeWatch } from '../../src/rotation/handshake-errors.ts'
 import { copiesFolder, pastIndex } from '../../src/rotation/material.ts'
 import type { FoundKeys, KeyFile, KeyPlaces, OldKeyFiles } from '../../src/rotation/old-keys.ts'
 import type { Executor, JournalFile, Observer, ProbeAnswer } from '../../src/rotation/ports.ts'
+import { keyIdFor } from '../../src/rotation/service-account-key/key-id.ts'
 import type {
   ComponentName,
   ComponentSnapshot,
@@ -345,6 +346,58 @@ export class SimulatedObserver implements Observer {
     return [...shown, ...handlers].map((one) => ({ ...one, atMs: this.cluster.time.nowMs }))
   }
 
+  servedKeys(): Sections['servedKeys'] {
+    const apis = this.components().filter(({ name }) => name === 'kube-apiserver')
+    return apis.map(({ id }) => {
+      const process = this.cluster.processes.get(id)
+      return {
+        process: id,
+        keyIds: process?.isHealthy
+          ? { value: this.cluster.verifiedBy(process).map(keyIdFor) }
+          : { unread: 'connection refused' },
+      }
+    })
+  }
+
+  tokens(): Sections['tokens'] {
+    const { cluster } = this
+    const claimsOf = (key: Digest, namespace: string, serviceAccount: string, boundTo: string) => ({
+      keyId: keyIdFor(key),
+      issuer: 'https://kubernetes.default.svc.cluster.local',
+      audiences: ['https://kubernetes.default.svc.cluster.local'],
+      ...{ namespace, serviceAccount, boundTo },
+    })
+    const nodes = [...cluster.nodes.values()].map(({ name: node, isUnreachable }) => {
+      if (isUnreachable || cluster.hiddenTokens.has(node))
+        return { node, tokens: { unread: 'permission denied' } }
+      const mounted = [...cluster.pods.values()].flatMap(({ node: its, id, namespace, token }) =>
+        its !== node || token === undefined
+          ? []
+          : [claimsOf(token.key, namespace, 'default', `pod ${id.split('/')[1]}`)],
+      )
+      return { node, tokens: { value: { mounted, files: [] } } }
+    })
+    const secrets = [...cluster.objects].flatMap(([name, { data }]) => {
+      if (typeof data.tokenKey !== 'string') return []
+      const [namespace = '', secret = ''] = name.split(' ')[1]!.split('/')
+      const claims = claimsOf(data.tokenKey, namespace, String(data.serviceAccount), `secret ${secret}`)
+      const place = `${namespace}/${secret} data[token]`
+      return [
+        { kind: 'Secret' as const, place, claims, ...(data.owner ? { owner: String(data.owner) } : {}) },
+      ]
+    })
+    return {
+      nodes,
+      objects: [
+        {
+          kind: 'Secret',
+          tokens: cluster.unlisted.has('Secret') ? { unread: 'forbidden' } : { value: secrets },
+        },
+        { kind: 'ConfigMap', tokens: { value: [] } },
+      ],
+    }
+  }
+
   evidence(): Sections['evidence'] {
     return new Map()
   }
@@ -457,6 +510,12 @@ export class SimulatedExecutor implements Executor {
         const { ca, generation } = content
         return { key: generation === 'old' ? this.oldCa(ca).spki : this.newCa(ca).spki }
       }
+      case 'service-account-key':
+        return { key: this.newKey() }
+      case 'public-keys':
+        return {
+          publicKeys: content.keys.map((key) => (key.startsWith('planned:') ? this.newKey() : key)),
+        }
       case 'reissued': {
         const leaf = this.cluster.certificates.get(content.leaf)!
         const made = this.cluster.issue(
@@ -553,6 +612,18 @@ export class SimulatedExecutor implements Executor {
     return made
   }
 
+  private madeKey: Digest | undefined
+
+  /** Created once. After a crash, it is read from the nodes. */
+  newKey(): Digest {
+    const found = [...this.cluster.files].flatMap(([key, { text }]) => {
+      const content = key.endsWith(`:${pki}/kcert/new/sa.key`) ? this.cluster.contentOf(text) : undefined
+      return content !== undefined && 'key' in content ? [content.key] : []
+    })
+    this.madeKey ??= found[0] ?? hashOf(`new service account key ${this.cluster.time.nowMs}`)
+    return this.madeKey
+  }
+
   /** Sends a request to the leader's signers. Returns a certificate, or the reason why there is none. */
   private sign(subject: string): CertificateRecord | string {
     const leader = this.cluster.leaderOf('kube-controller-manager')
@@ -571,6 +642,7 @@ export class SimulatedExecutor implements Executor {
     await this.cluster.time.sleep(30)
     const name = objectKey(object)
     const now = this.cluster.objects.get(name)
+    if (change.kind === 'token-secret') return this.createTokenSecret(name, change.serviceAccount)
     if (String(now?.version) !== version) {
       throw new KcertError('KCERT_ROTATION_DRIFT', `${name} changed since kcert planned`, {
         why: 'another program or person changed it; check the file first',
@@ -599,6 +671,15 @@ export class SimulatedExecutor implements Executor {
         return this.cluster.put(name, JSON.parse(text) as Record<string, unknown>)
       }
     }
+  }
+
+  private createTokenSecret(name: string, serviceAccount: string): void {
+    if (this.cluster.objects.has(name)) return
+    this.cluster.put(name, { serviceAccount })
+    this.cluster.time.after(500, () => {
+      const tokenKey = this.cluster.signedBy(this.cluster.leaderOf('kube-controller-manager'))
+      if (this.cluster.objects.has(name)) this.cluster.put(name, { serviceAccount, tokenKey })
+    })
   }
 
   async restart({ process: id, replaces: observed, lease, how }: RestartComponent): Promise<void> {
@@ -656,6 +737,7 @@ export class SimulatedExecutor implements Executor {
     if (subject.kind === 'handshake-rate') return this.handshakeRate(subject)
     if (subject.kind === 'handshake-errors') return this.handshakeErrors(subject, deadline)
     if (subject.kind === 'etcd-clients') return this.etcdClients(subject)
+    if (subject.kind === 'token-use') return this.tokenUse(subject)
     for (;;) {
       await time.sleep(50)
       const wrong = this.wrongWith(subject)
@@ -669,6 +751,13 @@ export class SimulatedExecutor implements Executor {
     await this.cluster.time.sleep(forMs)
     const unknown = this.cluster.etcdClients.filter((address) => !waived.includes(address))
     return { ok: unknown.length === 0, detail: `clients of ${at}: ${unknown.join(', ') || 'none'}` }
+  }
+
+  private async tokenUse({ at, forMs }: Extract<ProbeSubject, { kind: 'token-use' }>) {
+    const before = this.cluster.staleUses.get(at) ?? 0
+    await this.cluster.time.sleep(forMs)
+    const more = (this.cluster.staleUses.get(at) ?? 0) - before
+    return { ok: more === 0, detail: `${more} stale and legacy tokens at ${at}` }
   }
 
   private async handshakeRate({ at, forMs }: Extract<ProbeSubject, { kind: 'handshake-rate' }>) {
@@ -696,7 +785,10 @@ export class SimulatedExecutor implements Executor {
   }
 
   private wrongWith(
-    subject: Exclude<ProbeSubject, { kind: 'handshake-rate' | 'handshake-errors' | 'etcd-clients' }>,
+    subject: Exclude<
+      ProbeSubject,
+      { kind: 'handshake-rate' | 'handshake-errors' | 'etcd-clients' | 'token-use' }
+    >,
   ): string | undefined {
     switch (subject.kind) {
       case 'client': {
@@ -725,6 +817,24 @@ export class SimulatedExecutor implements Executor {
       case 'kubeconfig': {
         const [node, path] = subject.id.split(':') as [string, string]
         return this.clients.wrongWithKubeconfig(node, path)
+      }
+      case 'issued-token': {
+        const issuer = this.cluster.processes.get(subject.at)
+        const key = issuer?.isHealthy ? this.cluster.signedBy(issuer) : undefined
+        if (key === undefined || keyIdFor(key) !== subject.keyId) return 'issues tokens of another key'
+        const others = this.clients.servers().filter((api) => !this.cluster.verifiedBy(api).includes(key))
+        return others.length === 0 ? undefined : `${others[0]!.id} rejects it`
+      }
+      case 'token-secret': {
+        const key = this.cluster.signedBy(this.cluster.leaderOf('kube-controller-manager'))
+        return key !== undefined && keyIdFor(key) === subject.keyId ? undefined : 'signs with another key'
+      }
+      case 'mounted-tokens': {
+        if (this.cluster.hiddenTokens.has(subject.node)) return 'permission denied'
+        const its = [...this.cluster.pods.values()].filter(({ node }) => node === subject.node)
+        return its.some(({ token }) => token !== undefined && keyIdFor(token.key) === subject.lacks)
+          ? 'a mounted token has the key'
+          : undefined
       }
       case 'logs':
         return this.clients.wrongWithLogs(subject.node)

@@ -32,12 +32,15 @@ export interface ClusterShape {
   readonly hasTrustBundles?: boolean
   /** Each control-plane node has a member of etcd. */
   readonly hasEtcd?: boolean
+  /** Control-plane nodes have a service account key, and pods have tokens. */
+  readonly hasTokens?: boolean
 }
 
 /** The content of a file, serialized as JSON so that equal content has equal bytes. */
 export type FileContent =
   | { readonly certificates: readonly Digest[] }
   | { readonly pair: readonly Digest[]; readonly key: string }
+  | { readonly publicKeys: readonly Digest[] }
   | { readonly key: string; readonly pair?: undefined }
   | {
       readonly kubeconfig: {
@@ -90,6 +93,18 @@ export interface SimulatedPod {
   readonly rereads: boolean
   /** Its file comes from ClusterTrustBundles. */
   readonly trustBundle?: { readonly name?: string }
+  /** The keys that signed the token in its volume, and the one before it. */
+  token?: SimulatedToken
+  /** It read the first token of its volume and never reads it again. */
+  readsTokenOnce?: boolean
+}
+
+export interface SimulatedToken {
+  readonly key: Digest
+  readonly mountedAtMs: number
+  readonly before: Digest
+  /** The token that the pod read at its start. */
+  readonly first: Digest
 }
 
 export interface SimulatedWorkload {
@@ -139,6 +154,9 @@ const hotFlags = new Set([
   'cluster-signing-key-file',
 ])
 const coldFlags = new Set([
+  'service-account-key-file',
+  'service-account-signing-key-file',
+  'service-account-private-key-file',
   'trusted-ca-file',
   'peer-trusted-ca-file',
   'etcd-cafile',
@@ -192,6 +210,14 @@ export class SimulatedCluster {
   oldFrontProxyCa: CertificateRecord
   /** Present with `hasEtcd`. */
   oldEtcdCa: CertificateRecord | undefined
+  /** Present with `hasTokens`: SHA-256 of the public key of the service account key. */
+  oldKey: Digest | undefined
+  /** Uses of stale and legacy tokens by API server. */
+  readonly staleUses = new Map<string, number>()
+  /** Secrets whose tokens clients use. */
+  readonly usedSecrets = new Set<string>()
+  /** Other Nodes than these cannot show their tokens. */
+  readonly hiddenTokens = new Set<string>()
   /** Node of etcd's leader. */
   etcdLeader = 'cp1'
   /** Members that were promoted neither to voters nor away. */
@@ -227,6 +253,7 @@ export class SimulatedCluster {
     this.time = new SimulatedTime(new Date('2026-11-21T06:00:00Z'), seed)
     this.oldCa = this.makeCa('kubernetes', !sameName)
     this.oldFrontProxyCa = this.makeCa('front-proxy-ca', true)
+    if (shape.hasTokens) this.oldKey = hashOf('service account key')
     if (shape.hasEtcd) this.oldEtcdCa = this.makeCa('etcd-ca', true)
     for (let i = 1; i <= controlPlanes; i++) this.addNode(`cp${i}`, true, shape)
     for (let i = 1; i <= workers; i++) this.addNode(`w${i}`, false, shape)
@@ -339,6 +366,7 @@ export class SimulatedCluster {
     if (!text.startsWith('{')) return { kind: 'other' }
     const content = this.contentOf(text)!
     if ('certificates' in content) return { kind: 'certificates', certificates: content.certificates }
+    if ('publicKeys' in content) return { kind: 'public-keys', keys: content.publicKeys }
     if ('key' in content) {
       const { pair, key: spki } = content
       return pair === undefined ? { kind: 'key', spki } : { kind: 'pair', certificates: pair, spki }
@@ -406,6 +434,7 @@ export class SimulatedCluster {
     if (content === undefined) return []
     if ('certificates' in content) return content.certificates
     if ('key' in content) return content.pair ?? []
+    if ('publicKeys' in content) return []
     return 'kubeconfig' in content ? content.kubeconfig.caData : []
   }
 
@@ -580,8 +609,49 @@ export class SimulatedCluster {
       for (const key of [...this.pooled.keys()]) if (key.endsWith(`>${id}`)) this.pooled.delete(key)
       // A kubelet rewrites every volume at its start.
       for (const pod of this.pods.values()) if (pod.node === node) this.refreshVolume(pod)
+      // All tokens of a node were new within 2.4 s. A kubelet keeps them in memory only.
+      if (this.oldKey !== undefined)
+        this.time.after(this.time.between(800, 2_400), () => this.mountTokens(node))
       if (/^v1\.(?:[0-2]\d|3[0-4])\./.test(this.kubeletVersions.get(node) ?? '')) this.makeUnready(node)
     })
+  }
+
+  // --- service account tokens
+
+  /** Returns the keys with which an API server verifies tokens. */
+  verifiedBy(api: SimulatedProcess): readonly Digest[] {
+    const content = this.contentOf(api.loaded.get(api.flags['service-account-key-file'] ?? ''))
+    return content !== undefined && 'publicKeys' in content ? content.publicKeys : []
+  }
+
+  /** Returns the key with which an API server or a controller-manager signs tokens. */
+  signedBy(process: SimulatedProcess | undefined): Digest | undefined {
+    const flags = process?.flags ?? {}
+    const path = flags['service-account-signing-key-file'] ?? flags['service-account-private-key-file'] ?? ''
+    const content = this.contentOf(process?.loaded.get(path))
+    return content !== undefined && 'key' in content ? content.key : undefined
+  }
+
+  /** Any API server issues the token. */
+  private issueToken(): Digest | undefined {
+    const apis = [...this.processes.values()].filter((one) => one.name === 'kube-apiserver' && one.isHealthy)
+    return this.signedBy(apis[Math.floor(this.time.between(0, apis.length - 0.001))])
+  }
+
+  private mountTokens(node: string): void {
+    for (const pod of this.pods.values()) {
+      if (pod.node !== node || pod.token === undefined) continue
+      const key = this.issueToken()
+      // Without an API server, the kubelet tries again.
+      if (key === undefined) return void this.time.after(1_000, () => this.mountTokens(node))
+      pod.token = { ...pod.token, key, mountedAtMs: this.time.nowMs, before: pod.token.key }
+    }
+  }
+
+  /** Returns the key of the token that a pod uses. client-go reads the file again after at most a minute. */
+  usedToken({ token, readsTokenOnce }: SimulatedPod): Digest | undefined {
+    if (token === undefined || readsTokenOnce) return token?.first
+    return this.time.nowMs - token.mountedAtMs < 60_000 ? token.before : token.key
   }
 
   private makeUnready(node: string): void {
@@ -771,6 +841,8 @@ export class SimulatedCluster {
       rereads: its?.rereads ?? false,
       ...(trustBundle && { trustBundle }),
     }
+    const key = this.oldKey && this.issueToken()
+    if (key !== undefined) pod.token = { key, mountedAtMs: this.time.nowMs, before: key, first: key }
     this.pods.set(uid, pod)
     if (pod.rereads) this.reread(pod)
     return true
@@ -869,10 +941,12 @@ export class SimulatedCluster {
       this.write(node, `/etc/kubernetes/${file}.conf`, this.kubeconfig(file, old, this.oldCa), 0o600)
     }
     const etcd = this.oldEtcdCa === undefined ? {} : this.addMember(node, this.oldEtcdCa)
+    const tokens = this.oldKey === undefined ? undefined : this.addServiceAccountKey(node, this.oldKey)
     const client = { 'client-ca-file': this.certificatePath('ca') }
     const requestheader = { 'requestheader-client-ca-file': this.certificatePath('front-proxy-ca') }
     this.writeDefinition(node, 'kube-apiserver', {
       ...etcd,
+      ...tokens?.apiServer,
       ...client,
       ...requestheader,
       'tls-cert-file': this.certificatePath('apiserver'),
@@ -888,6 +962,7 @@ export class SimulatedCluster {
     this.writeDefinition(node, 'kube-controller-manager', {
       ...client,
       ...requestheader,
+      ...tokens?.manager,
       kubeconfig: '/etc/kubernetes/controller-manager.conf',
       'root-ca-file': this.certificatePath('ca'),
       'cluster-signing-cert-file': this.certificatePath('ca'),
@@ -917,6 +992,19 @@ export class SimulatedCluster {
     return {
       'etcd-cafile': this.certificatePath('etcd/ca'),
       'etcd-certfile': this.certificatePath('apiserver-etcd-client'),
+    }
+  }
+
+  private addServiceAccountKey(node: string, key: Digest) {
+    this.write(node, `${pki}/sa.key`, { key }, 0o600)
+    this.write(node, `${pki}/sa.pub`, { publicKeys: [key] })
+    return {
+      apiServer: {
+        'service-account-key-file': `${pki}/sa.pub`,
+        'service-account-signing-key-file': `${pki}/sa.key`,
+        'service-account-issuer': 'https://kubernetes.default.svc.cluster.local',
+      },
+      manager: { 'service-account-private-key-file': `${pki}/sa.key` },
     }
   }
 

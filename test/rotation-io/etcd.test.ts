@@ -59,7 +59,7 @@ async function opened(nodes: ReadonlyMap<string, MemoryNode>) {
   const observe = async () => {
     const read = await observer.observe(sections)
     const observed = { ...read, evidence: new Map(), intents: [], kubeadm: undefined } as unknown as Snapshot
-    const target = etcdPlaybook.targetOf(observed, { ...defaultSettings, cas: ['etcd'] }, [])
+    const target = etcdPlaybook.targetOf(observed, { ...defaultSettings, cas: ['etcd'] }, { changes: [] })
     return { observed, target }
   }
   /** Performs only the writes of a phase. */

@@ -29,6 +29,9 @@ export async function sitesOf(nodes: ReadonlyMap<string, MemoryNode>): Promise<(
       dial: () => {
         throw new Error('nobody is dialled')
       },
+      apiServerOn: async () => {
+        throw new Error('nobody is dialled')
+      },
       listAt: () => {
         throw new Error('nobody is dialled')
       },

@@ -73,6 +73,9 @@ async function counted(workers: number) {
       calls.dials++
       throw new Error('nobody answers')
     },
+    apiServerOn: async () => {
+      throw new Error('nobody answers')
+    },
     listAt: () => {
       throw new Error('nobody answers')
     },

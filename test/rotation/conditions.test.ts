@@ -30,6 +30,8 @@ const empty: Sections = {
   kubeadm: undefined,
   leases: [],
   handshakes: [],
+  servedKeys: [],
+  tokens: { nodes: [], objects: [] },
   evidence: nothing,
   copies: [],
   intents: [],

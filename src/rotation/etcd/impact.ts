@@ -1,4 +1,5 @@
 import type { Digest } from '../certificate-record.ts'
+import { noRadius } from '../impact.ts'
 import type { Impact } from '../phase.ts'
 import { apiServers, certificatesIn, fileAt, type Snapshot } from '../snapshot.ts'
 import type { Target } from '../target.ts'
@@ -31,16 +32,6 @@ export function impactOfEtcd(observed: Snapshot, target: Target): Impact {
       ...apiServers(observed).map(({ id, node, flags }) => presenter(id, node, flags['etcd-certfile'])),
     ].flat(),
     assumptions: [],
-    blastRadius: {
-      caBundles: [],
-      appliedBundles: [],
-      kubeconfigs: [],
-      joinTokens: [],
-      foreign: [],
-      stored: [],
-      storedUnchecked: [],
-      barePods: [],
-      pods: 0,
-    },
+    blastRadius: noRadius,
   }
 }

@@ -15,7 +15,7 @@ import {
   type ProcessSnapshot,
 } from '../snapshot.ts'
 import type { CaChange } from '../target.ts'
-import { firstAlone, restart, wait } from '../tasks.ts'
+import { firstAlone, wait } from '../tasks.ts'
 
 // Who trusts etcd's CA, and who presents certificates of it.
 
@@ -116,17 +116,6 @@ export function caKeyFiles(observed: Observed<'files'>, member: EtcdMemberSnapsh
 export function leaderLast(members: readonly EtcdMemberSnapshot[]): readonly EtcdMemberSnapshot[] {
   const isLeader = ({ state }: EtcdMemberSnapshot): boolean => state?.isLeader === true
   return [...members.filter((one) => !isLeader(one)), ...members.filter(isLeader)]
-}
-
-/**
- * Returns the restart of a process in place. The manifest stays as kubeadm wrote it. An edit of etcd's manifest would take 48 s: the
- * kubelet first deletes the mirror pod through its own API server, whose etcd has just stopped.
- */
-export function restartInPlace(
-  { process, running }: Pick<EtcdTrustFile, 'process' | 'running'>,
-  killAfterMs?: number,
-): Task<'restart'> {
-  return { ...restart(process, running, 'signal'), ...(killAfterMs !== undefined && { killAfterMs }) }
 }
 
 /**

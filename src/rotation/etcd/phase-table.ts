@@ -46,10 +46,11 @@ type EtcdPhaseId = keyof typeof rows
 /** The phases of the rotation of etcd's CA, and the names of its files. */
 export const etcdRotation: PhaseTable = {
   command: 'kcert rotate-ca',
+  replaces: 'CA',
   rows: Object.entries(rows).map(([id, row], index) => ({ id, number: index + 1, ...row })),
   journal: 'kcert-etcd-rotation',
   copiesIndex: '/var/lib/kcert/copies/etcd-index.jsonl',
-  readsEtcd: true,
+  reads: 'etcd',
 }
 
 /** Returns the row with this ID. */

@@ -150,6 +150,10 @@ export function heldBy(
       const ca = content.generation === 'old' ? change?.oldCa : change?.newCa
       return ca && { kind: 'key', spki: ca.spki }
     }
+    case 'service-account-key':
+      return issuing.target.key && { kind: 'key', spki: issuing.target.key.newKey }
+    case 'public-keys':
+      return { kind: 'public-keys', keys: content.keys }
     case 'reissued': {
       const leaf = issuing.signed(content.leaf, newCa(content.ca))
       return { kind: 'certificates', certificates: [leaf, ...content.chain] }

@@ -10,6 +10,8 @@ import {
 import { type CertificateRecord, type Digest, isSignedByCa, reissuedRecord } from '../certificate-record.ts'
 import { durationOf, endOfLanes } from '../effects.ts'
 import { leafFlags } from '../leaves.ts'
+import { keyIdFor } from '../service-account-key/key-id.ts'
+import { keysIn, privatePath, publicPaths } from '../service-account-key/keys.ts'
 import {
   type ComponentSnapshot,
   type CopySnapshot,
@@ -272,6 +274,7 @@ class Imagined implements Issuing {
         process: { ...started, flags: kubelet.process?.flags ?? {} },
       })
       this.serve(id, kubelet.node, servingPathOf(kubelet))
+      this.renewTokens(kubelet.node)
     }
     const member = this.tables.etcdMembers.get(id)
     if (member !== undefined)
@@ -279,6 +282,7 @@ class Imagined implements Issuing {
     if (component === undefined) return
     this.tables.components.set(id, { ...component, process: { ...started, flags: component.flags } })
     const { name, node } = component
+    this.verify(component)
     this.now.leases = this.now.leases?.map((lease) => {
       if (lease.name !== name || (lease.holder !== undefined && lease.holder !== node)) return lease
       const others = [...this.tables.components.values()].filter(
@@ -286,6 +290,32 @@ class Imagined implements Issuing {
       )
       return { ...lease, holder: others[0]?.node ?? node, renewedAtMs: this.nowMs }
     })
+  }
+
+  /** An API server reads the public keys of service account keys only at startup. */
+  private verify(component: ComponentSnapshot): void {
+    const { id, node, name } = component
+    if (name !== 'kube-apiserver' || this.now.servedKeys === undefined) return
+    const files = publicPaths(component).map((path) => this.tables.files.get(fileKey(node, path)))
+    const keyIds = { value: files.flatMap(keysIn).map(keyIdFor) }
+    this.now.servedKeys = this.now.servedKeys.map((one) => (one.process === id ? { ...one, keyIds } : one))
+  }
+
+  /** A kubelet that starts requests every token again. */
+  private renewTokens(node: string): void {
+    if (this.now.tokens === undefined) return
+    const api = this.tables.components.values().find(({ name }) => name === 'kube-apiserver')
+    const [key] =
+      api === undefined ? [] : keysIn(this.tables.files.get(fileKey(api.node, privatePath(api) ?? '')))
+    if (key === undefined) return
+    const { nodes } = this.now.tokens
+    const renewed = nodes.map((one) => {
+      if (one.node !== node || 'unread' in one.tokens) return one
+      const { mounted, files } = one.tokens.value
+      const value = { mounted: mounted.map((token) => ({ ...token, keyId: keyIdFor(key) })), files }
+      return { ...one, tokens: { value } }
+    })
+    this.now.tokens = { ...this.now.tokens, nodes: renewed }
   }
 
   /** The leader publishes the file as it read it at startup. */

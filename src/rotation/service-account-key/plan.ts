@@ -4,7 +4,9 @@ import { shortList } from '../../errors/short-list.ts'
 import { shutdownDelayMs } from '../../pki/component-flags.ts'
 import type { ServiceAccountToken } from '../../x509/service-account-token.ts'
 import type { Refusal } from '../phase.ts'
+import type { Observed } from '../snapshot.ts'
 import { timeOf } from '../views.ts'
+import { type KeyObservation, serviceAccountKeysOf } from './observation.ts'
 import type {
   ApiServerKeys,
   ControllerManagerKey,
@@ -39,7 +41,7 @@ export function serviceAccountKeyPlan(
   reason: RotationReason,
 ): ServiceAccountKeyPlan {
   const found = foundIn(observed)
-  const keyId = onlyOne(found.apiServers.map(({ signingKey }) => idsOf(signingKey)[0]))
+  const keyId = signingKeyOf(found)
   const verifiers = externalVerifiers(found)
   const steps = reason === 'compromise' ? compromiseSteps(found) : routineSteps(found, verifiers)
   const passes = reason === 'compromise' ? 1 : 3
@@ -84,18 +86,29 @@ export function serviceAccountKeyPlan(
   }
 }
 
-function foundIn(observed: ServiceAccountKeys): Found {
-  const { atMs, controlPlanes, nodes, objects, hasUploadedCerts } = observed
-  const keys = controlPlanes.flatMap(({ keys: one }) => ('value' in one ? one.value : []))
+/** Returns the tokens that were read. */
+export function tokensIn({
+  atMs,
+  nodes,
+  objects,
+}: Pick<ServiceAccountKeys, 'atMs' | 'nodes' | 'objects'>): Pick<Found, 'nodes' | 'held'> {
   const read = nodes.flatMap(({ node, tokens }) => ('value' in tokens ? { node, tokens: tokens.value } : []))
   const inObjects = objects.flatMap(({ tokens }) => ('value' in tokens ? tokens.value : []))
   return {
-    apiServers: keys.flatMap(({ apiServer }) => apiServer ?? []),
-    managers: keys.flatMap(({ controllerManager }) => controllerManager ?? []),
     nodes: read,
     held: [...inObjects, ...read.flatMap(({ tokens }) => tokens.files)].filter(
       ({ claims: { expiresAtMs = Number.POSITIVE_INFINITY } }) => expiresAtMs > atMs,
     ),
+  }
+}
+
+function foundIn(observed: ServiceAccountKeys): Found {
+  const { controlPlanes, nodes, objects, hasUploadedCerts } = observed
+  const keys = controlPlanes.flatMap(({ keys: one }) => ('value' in one ? one.value : []))
+  return {
+    apiServers: keys.flatMap(({ apiServer }) => apiServer ?? []),
+    managers: keys.flatMap(({ controllerManager }) => controllerManager ?? []),
+    ...tokensIn(observed),
     unread: [
       ...controlPlanes.flatMap(({ node, keys: one }) => unreadOf(`the keys on ${node}`, one)),
       ...keys.flatMap(({ node, apiServer, controllerManager }) => [
@@ -221,7 +234,7 @@ function namesOf(items: readonly { readonly node: string }[]): string {
 }
 
 /** KEP-740. The flags exclude key files (pkg/controlplane/apiserver/options/validation.go), so there is nothing to change here. */
-function externalSigner(servers: readonly ApiServerKeys[]): Refusal {
+export function externalSigner(servers: readonly { readonly node: string }[]): Refusal {
   return {
     what: `an external signer has the key: --service-account-signing-endpoint on ${namesOf(servers)}`,
     why: 'API servers reload its keys, so no restart is needed. Add the new key to the keys that the signer serves. Wait for its refresh hint, sign with the new key, wait for the longest lifetime of its tokens, then remove the old key',
@@ -233,7 +246,22 @@ function externalSigner(servers: readonly ApiServerKeys[]): Refusal {
 const ownIssuer = /^https:\/\/kubernetes\.default\.svc(?:\.|$)/
 
 // Served by kube-apiserver with static keys (pkg/serviceaccount/jwt.go, GetCacheAgeMaxSeconds).
-const jwksMaxAgeSeconds = 3600
+export const jwksMaxAgeSeconds = 3600
+
+/** Returns the signs of programs outside of the cluster that verify tokens. */
+export function externalVerifiersIn(observed: KeyObservation): ServiceAccountKeyPlan['externalVerifiers'] {
+  return externalVerifiers(foundIn(serviceAccountKeysOf(observed)))
+}
+
+/** Returns why a rotation cannot start: something unread, or keys that are not the same everywhere. */
+export function blockersIn(observed: KeyObservation): readonly Refusal[] {
+  const found = foundIn(serviceAccountKeysOf(observed))
+  return blockersOf(found, signingKeyOf(found))
+}
+
+function signingKeyOf({ apiServers }: Found): string | undefined {
+  return onlyOne(apiServers.map(({ signingKey }) => idsOf(signingKey)[0]))
+}
 
 function externalVerifiers(found: Found): ServiceAccountKeyPlan['externalVerifiers'] {
   const issuers = new Set(found.apiServers.flatMap((one) => one.issuers))
@@ -258,7 +286,7 @@ function foreignAudiences({ apiServers, nodes }: Found): [string, number][] {
 // `atOnce`: after SIGTERM and SIGKILL. `clientsReread`: client-go reads a token file once a minute.
 const took = { apiServer: 50, withDelay: 47, atOnce: 13, manager: 28, kubelets: 9, clientsReread: 70 }
 /** Tokens of the default volume are renewed within this time. An unused older one is counted as stale. */
-const tokenLifetimeSeconds = 3607
+export const tokenLifetimeSeconds = 3607
 
 function routineSteps({ apiServers, managers }: Found, verifiers: { readonly mayExist: boolean }): Step[] {
   const servers = apiServers.length
@@ -338,6 +366,20 @@ function compromiseSteps({ apiServers, managers, nodes }: Found): Step[] {
   ]
 }
 
+/** Returns which clients the loss of the old key logs out, and for how long. */
+export function loggedOut({ atMs, tokens: { nodes, objects } }: Observed<'tokens'>): readonly string[] {
+  const { nodes: read, held } = tokensIn({ atMs, nodes, objects })
+  return loggedOutIn(read, held)
+}
+
+function loggedOutIn(nodes: Found['nodes'], held: Found['held']): readonly string[] {
+  const pods = nodes.reduce((sum, { tokens }) => sum + tokens.mounted.length, 0)
+  return [
+    `logged out for a time: pods with mounted tokens (${pods}), from the restart of the first API server until their kubelet has restarted and the client reads the file again, at most 58 s later when this was measured; clients that read their token only once, until they restart`,
+    `logged out for good: the holders of tokens in Secrets, ConfigMaps and files (${held.length})`,
+  ]
+}
+
 function* notesOn(
   { hasUploadedCerts, otherKubeconfigs }: ServiceAccountKeys,
   found: Found,
@@ -350,9 +392,7 @@ function* notesOn(
   if (apiServers.length === 1)
     yield 'there is one API server: the cluster has none for about 50 s in each of its restarts'
   if (reason === 'compromise') {
-    const pods = found.nodes.reduce((sum, { tokens }) => sum + tokens.mounted.length, 0)
-    yield `logged out for a time: pods with mounted tokens (${pods}), from the restart of the first API server until their kubelet has restarted and the client reads the file again, at most 58 s later when this was measured; clients that read their token only once, until they restart`
-    yield `logged out for good: the holders of tokens in Secrets, ConfigMaps and files (${held.length})`
+    yield* loggedOutIn(found.nodes, held)
   }
   if ('value' in hasUploadedCerts && hasUploadedCerts.value)
     yield 'the Secret kube-system/kubeadm-certs has sa.key, for kubeadm join --control-plane: it is deleted'

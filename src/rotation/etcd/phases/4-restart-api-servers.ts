@@ -2,16 +2,10 @@ import { shortList } from '../../../errors/short-list.ts'
 import { shutdownDelayMs } from '../../../pki/component-flags.ts'
 import type { Task } from '../../action.ts'
 import { definePhase, inParts, type Part } from '../../phase.ts'
+import { restartInPlace } from '../../restart.ts'
 import { apiServers, type Observed } from '../../snapshot.ts'
 import { changeOf } from '../../target.ts'
-import { restart, wait } from '../../tasks.ts'
-import {
-  apiTrustFiles,
-  type EtcdSections,
-  type EtcdTrustFile,
-  restartInPlace,
-  trustsNewAlone,
-} from '../members.ts'
+import { apiTrustFiles, type EtcdSections, type EtcdTrustFile, trustsNewAlone } from '../members.ts'
 import { etcdRow } from '../phase-table.ts'
 
 const apis: Part<EtcdSections> = (observed, target) => {
@@ -53,21 +47,10 @@ export const restartApiServers = definePhase<EtcdSections>(etcdRow('restart-api-
   undo: () => [],
 })
 
-/** With SIGTERM alone, an API server waits up to 60 s for open watches. Other requests end within this time. */
-const drainMs = 5_000
-
-/** Returns the restart of an API server. It has until the end of its shutdown delay, in which it serves, and then 5 s. */
+/** Returns the restart of an API server with the CA of etcd. */
 export function restartedApi(
   observed: Observed<'components'>,
-  trust: Pick<EtcdTrustFile, 'process' | 'running'>,
+  { process: id }: Pick<EtcdTrustFile, 'process'>,
 ): readonly Task[] {
-  const { process: id, running } = trust
-  const api = apiServers(observed).find((one) => one.id === id)
-  return [
-    // systemd does not start a unit again that ended after SIGTERM, unless its Restart= says so.
-    api?.runsAs === 'unit'
-      ? restart(id, running, 'service')
-      : restartInPlace(trust, shutdownDelayMs(running?.flags ?? {}) + drainMs),
-    wait({ kind: 'healthy', process: id }, `${id} is ready again`, 120_000),
-  ]
+  return apiServers(observed).flatMap((api) => (api.id === id ? restartInPlace(api) : []))
 }

@@ -1,0 +1,144 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { resources } from '../cluster/kinds.ts'
+import { type ApiObject, isObject } from '../cluster/malformed.ts'
+import { wordsOf } from '../errors/kcert-error.ts'
+import type { ProbeSubject } from '../rotation/action.ts'
+import type { ProbeAnswer } from '../rotation/ports.ts'
+import { numberIn } from '../site/etcd-metrics.ts'
+import { tokensOn } from '../site/service-account-keys.ts'
+import { nodeNamed, type Site } from '../site/site.ts'
+import { readServiceAccountToken } from '../x509/service-account-token.ts'
+import { tokenSecret } from './object-patching.ts'
+import type { Parts } from './parts.ts'
+
+// What proves a rotation of the service account key. kcert requests tokens for itself. They stay in this file, expire after 10 minutes
+// or are deleted, and no answer contains one.
+
+type Subject<Kind extends ProbeSubject['kind']> = Extract<ProbeSubject, { readonly kind: Kind }>
+type Verdict = Pick<ProbeAnswer, 'ok' | 'detail'>
+
+/** A service account that every cluster has. Nothing is done with its token. */
+const account = { namespace: 'kube-system', name: 'default' } as const
+
+/** Returns one attempt of the proof. Throws the errors of cluster and nodes. */
+export function provingTokens(
+  subject: Subject<'issued-token' | 'token-secret' | 'mounted-tokens'>,
+  parts: Pick<Parts, 'site' | 'planes'>,
+): Promise<Verdict> {
+  if (subject.kind === 'issued-token') return issuedToken(subject, parts)
+  return subject.kind === 'token-secret' ? secretToken(subject, parts) : mountedTokens(subject, parts)
+}
+
+async function issuedToken(
+  { at, keyId }: Subject<'issued-token'>,
+  { site, planes }: Pick<Parts, 'site' | 'planes'>,
+): Promise<Verdict> {
+  const issuer = await site.apiServerOn(nodeOf(at))
+  const answer = await issuer.create(
+    { ...resources.serviceAccounts, ...account, subresource: 'token' },
+    {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      metadata: {},
+      spec: { expirationSeconds: 600 },
+    },
+  )
+  const token = fieldOf(answer, 'status', 'token')
+  const its = readServiceAccountToken(token ?? '')?.keyId
+  if (token === undefined || its !== keyId)
+    return { ok: false, detail: `${at} issues tokens of key ${shown(its)}` }
+  const apis = await planes.everyApiServer()
+  for (const { node } of apis) {
+    const review = await (await site.apiServerOn(node)).create(resources.tokenReviews, {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenReview',
+      metadata: {},
+      spec: { token },
+    })
+    if (!isObject(review.status) || review.status.authenticated !== true)
+      return { ok: false, detail: `${node}/kube-apiserver rejects a token that ${at} issued` }
+  }
+  return { ok: apis.length > 0, detail: `accepted by ${apis.length} API servers` }
+}
+
+async function secretToken(
+  { keyId }: Subject<'token-secret'>,
+  { site }: Pick<Parts, 'site'>,
+): Promise<Verdict> {
+  const { objects } = site
+  const name = `kcert-token-${site.clock().getTime().toString(36)}`
+  const at = { ...resources.secrets, namespace: account.namespace }
+  const { name: _, ...kind } = { ...at, name }
+  await objects.create(kind, tokenSecret({ namespace: account.namespace, name }, account.name))
+  try {
+    for (let tries = 0; tries < 20; tries++) {
+      const secret = await objects.get({ ...at, name })
+      const token = secret === undefined ? undefined : fieldOf(secret, 'data', 'token')
+      if (token !== undefined) {
+        const its = readServiceAccountToken(Buffer.from(token, 'base64').toString('utf8'))?.keyId
+        return { ok: its === keyId, detail: `the token of a new Secret has key ID ${shown(its)}` }
+      }
+      await pause(500)
+    }
+    return { ok: false, detail: 'no controller manager signed the token of a new Secret within 10 s' }
+  } finally {
+    await objects.delete({ ...at, name }).catch(() => {})
+  }
+}
+
+async function mountedTokens(
+  { node, lacks }: Subject<'mounted-tokens'>,
+  { site }: Pick<Parts, 'site'>,
+): Promise<Verdict> {
+  const { mounted } = await tokensOn(nodeNamed(site, node), [])
+  const others = mounted.filter(({ keyId }) => keyId === lacks)
+  return {
+    ok: others.length === 0,
+    detail: `${mounted.length} mounted tokens, ${others.length} of key ID ${lacks}`,
+  }
+}
+
+const counters = ['serviceaccount_stale_tokens_total', 'serviceaccount_legacy_tokens_total'] as const
+
+/** Watches the counters for a time. A counter that is missing, decreases or cannot be read proves nothing. */
+export async function watchTokenUse(
+  { at, forMs }: Subject<'token-use'>,
+  site: Pick<Site, 'apiServerOn'>,
+  sleep: (ms: number) => Promise<unknown> = pause,
+): Promise<ProbeAnswer> {
+  const read = async () => {
+    const text = await (await site.apiServerOn(nodeOf(at))).text('/metrics')
+    return counters.map((name) => ({ name, count: numberIn(text, name) }))
+  }
+  try {
+    const before = await read()
+    await sleep(forMs)
+    const after = await read()
+    const changed = after.flatMap(({ name, count }, index) => {
+      const first = before[index]?.count
+      return first === count ? [] : [`${name} from ${first} to ${count}`]
+    })
+    const time = `in ${Math.round(forMs / 1000)} s`
+    if (changed.length === 0) return { ok: true, detail: `${at}: no stale and no legacy token ${time}` }
+    return {
+      ok: false,
+      detail: `${at}: ${changed.join(', ')} ${time}; the annotation authentication.k8s.io/stale-token in its audit log names the client`,
+    }
+  } catch (error) {
+    return { ok: false, detail: `${at}: ${wordsOf(error)}` }
+  }
+}
+
+function fieldOf(object: ApiObject, part: string, name: string): string | undefined {
+  const inside = object[part]
+  const value = isObject(inside) ? inside[name] : undefined
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+function shown(keyId: string | undefined): string {
+  return keyId === undefined ? 'unknown' : keyId.slice(0, 100)
+}
+
+function nodeOf(at: string): string {
+  return at.slice(0, at.indexOf('/'))
+}

@@ -1,0 +1,91 @@
+import { definePhase } from '../../phase.ts'
+import { apiServers, fileAt, type Observed } from '../../snapshot.ts'
+import type { Target } from '../../target.ts'
+import { ask, wait } from '../../tasks.ts'
+import { keyPart, publicPaths } from '../keys.ts'
+import type { KeyObservation } from '../observation.ts'
+import { keyRow } from '../phase-table.ts'
+import { externalVerifiersIn, jwksMaxAgeSeconds } from '../plan.ts'
+
+type Sees = Exclude<keyof KeyObservation, 'atMs' | 'certificates'>
+
+/** The IDs with which the operator accepts these risks. A hook of the inventory may do the upload. */
+export const uploadId = 'jwks-upload'
+export const maxAgeId = 'jwks-max-age'
+
+const informed = keyPart<Sees>((observed, target) => {
+  const { mayExist } = externalVerifiersIn(observed)
+  if (!mayExist || target.reason === 'compromise' || hasSignedNew(observed, target))
+    return { gaps: [], steps: [] }
+  const { waivers } = target
+  const untilMs = servedSinceMs(observed) + jwksMaxAgeSeconds * 1000
+  const uploads = waivers.has(uploadId)
+    ? []
+    : [ask(uploadId, 'Upload /openid/v1/jwks to every place outside of the cluster that has a copy.')]
+  const isLate = observed.atMs < untilMs && !waivers.has(maxAgeId)
+  return {
+    gaps: [
+      ...uploads.map(() => ({
+        at: '/openid/v1/jwks',
+        what: 'not yet uploaded to the places outside of the cluster that have a copy',
+      })),
+      ...(isLate
+        ? [
+            {
+              at: '/openid/v1/jwks',
+              what: `programs that verify tokens may have a copy without the new key until ${new Date(untilMs).toISOString()}`,
+            },
+          ]
+        : []),
+    ],
+    steps: [
+      ...uploads,
+      ...(isLate
+        ? [
+            wait(
+              { kind: 'instant', atMs: untilMs },
+              'no copy of /openid/v1/jwks without the new key is valid any more',
+              jwksMaxAgeSeconds * 1000 + 120_000,
+            ),
+          ]
+        : []),
+    ],
+  }
+})
+
+export const awaitVerifiers = definePhase<Sees>(keyRow('await-verifiers'), {
+  sees: ['nodes', 'components', 'files', 'servedKeys', 'tokens', 'kubeadm', 'kubeconfigs'],
+  gaps: (observed, target) => informed(observed, target).gaps,
+  plan: (observed, target) => informed(observed, target).steps,
+
+  remarks(observed, { reason }) {
+    const { mayExist, why } = externalVerifiersIn(observed)
+    if (!mayExist) return []
+    const cost = `with --reason compromise there is no wait: these programs reject new tokens for up to ${jwksMaxAgeSeconds / 60} minutes`
+    return [
+      `programs outside of the API servers may verify tokens: ${why.join('; ')}`,
+      reason === 'compromise'
+        ? cost
+        : `kcert waits for max-age (${jwksMaxAgeSeconds / 60} minutes) and runs the hook with "when: upload-jwks" of the inventory. If no program keeps a copy: --waive ${uploadId} --waive ${maxAgeId}`,
+    ]
+  },
+
+  undo: () => [],
+})
+
+/** From then on, every answer of an API server has both keys: both processes and files are from before. */
+function servedSinceMs(observed: Observed<'components' | 'files'>): number {
+  const times = apiServers(observed).flatMap((api) => [
+    api.process?.startedAtMs ?? observed.atMs,
+    ...publicPaths(api).map((path) => fileAt(observed, api.node, path)?.changedAtMs ?? observed.atMs),
+  ])
+  return Math.max(...times, 0)
+}
+
+/** Once a process may sign with the new key, the wait is over. Restarts of later phases must not begin it again. */
+function hasSignedNew(observed: Observed<'components' | 'files'>, { key }: Target): boolean {
+  return apiServers(observed).some((api) => {
+    const holds = fileAt(observed, api.node, api.flags['service-account-signing-key-file'])?.holds
+    return holds?.kind === 'key' && holds.spki === key?.newKey
+  })
+}

@@ -1,0 +1,42 @@
+import type { PendingItem } from '../phase.ts'
+import type { Observed } from '../snapshot.ts'
+import type { FoundToken } from './observed.ts'
+import { tokensIn } from './plan.ts'
+
+// Tokens by the key that signed them. What cannot be read may contain one, so it is pending.
+
+/** Returns nodes and kinds of objects whose tokens could not be read. */
+export function unreadTokens({ tokens }: Observed<'tokens'>): readonly PendingItem[] {
+  return [
+    ...tokens.nodes.flatMap(({ node: at, tokens: read }) =>
+      'unread' in read ? [{ at, what: `its tokens cannot be read: ${read.unread}` }] : [],
+    ),
+    ...tokens.objects.flatMap(({ kind, tokens: read }) =>
+      'unread' in read ? [{ at: `${kind}s`, what: `cannot be read: ${read.unread}` }] : [],
+    ),
+  ]
+}
+
+/** Returns the nodes with mounted tokens of a key, and the number of these tokens. */
+export function nodesWithMounted({ tokens }: Observed<'tokens'>, keyId: string): ReadonlyMap<string, number> {
+  const counts = tokens.nodes.map(({ node, tokens: read }) => {
+    const mounted = 'value' in read ? read.value.mounted : []
+    return [node, mounted.filter((one) => one.keyId === keyId).length] as const
+  })
+  return new Map(counts.filter(([, count]) => count > 0))
+}
+
+/** Returns the unexpired tokens of a key in files of nodes and in objects. No program of Kubernetes renews them. */
+export function heldTokens({ tokens, atMs }: Observed<'tokens'>, keyId: string): readonly FoundToken[] {
+  return tokensIn({ atMs, ...tokens }).held.filter(({ claims }) => claims.keyId === keyId)
+}
+
+/** Returns the ID with which the operator accepts that a token becomes invalid. */
+export function tokenId({ kind, place }: FoundToken): string {
+  return `${kind} ${place}`
+}
+
+/** Returns the service account and the owner of a token. */
+export function holderOf({ claims: { namespace, serviceAccount }, owner }: FoundToken): string {
+  return `${namespace}/${serviceAccount}, ${owner === undefined ? 'owner unknown' : `owner ${owner}`}`
+}
