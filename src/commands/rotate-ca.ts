@@ -97,9 +97,7 @@ yourself.`
     const { phasesOf } = await import('../app/rotate-ca/settings.ts')
     const { 'archive-old-key': folder, 'destroy-old-key': destroys } = flags
     if (folder !== undefined || destroys) return this.retireOldKeys(flags, folder)
-    const phases = phasesOf(flags)
-    if (phases === undefined) return this.progress(flags)
-    return flags['dry-run'] ? this.dryRun(flags, phases) : this.runPhases(flags, phases)
+    return this.runAsked(flags, phasesOf(flags))
   }
 
   private async retireOldKeys(
@@ -110,24 +108,6 @@ yourself.`
     const view = await stdoutView(this.context)
     const { report, exit } = await this.retireKeys(flags, folder, (plan) => renderOldKeys(plan, view))
     return this.show(flags.output, report, renderOldKeys, { exit })
-  }
-
-  private async progress(flags: Parsed): Promise<ExitCode> {
-    const { renderProgress } = await import('../output/rotation/status.ts')
-    const status = await this.withSession(flags, 'read', (session) => session.status())
-    return this.show(flags.output, status, renderProgress)
-  }
-
-  private async dryRun(flags: Parsed, phases: readonly number[]): Promise<ExitCode> {
-    const { renderPlan } = await import('../output/rotation/plan.ts')
-    const plan = await this.withSession(flags, 'read', (session) => session.dryRun(phases))
-    return this.show(flags.output, plan, renderPlan)
-  }
-
-  private async runPhases(flags: Parsed, phases: readonly number[]): Promise<ExitCode> {
-    const { renderRun } = await import('../output/rotation/run.ts')
-    const { report, exit } = await this.withSession(flags, 'write', (session) => session.run(phases))
-    return this.show(flags.output, report, renderRun, { exit })
   }
 }
 

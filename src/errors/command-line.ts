@@ -131,6 +131,7 @@ const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
     ['ca', 'inventory', 'journal', ...ofCluster],
   ],
   [/^kcert (?:kubelet forecast|rotate-sa-key plan)(?![\w-])/, ['inventory', ...ofCluster]],
+  [/^kcert rotate-sa-key(?: (?:rollback|status))?(?![\w-]| plan)/, ['inventory', 'journal', ...ofCluster]],
 ]
 
 const quoted = String.raw`\\.|\$'(?:[^'\\]|\\.)*'|(?<!\w)'[^']*'|"(?:[^"\\]|\\.)*"`

@@ -5,7 +5,7 @@ import { type ObjectOf, resources } from '../cluster/kinds.ts'
 import { leaseSeconds, longestLeaseSeconds } from '../cluster/lease.ts'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import { getOne } from '../cluster/readable.ts'
-import { commandLine } from '../errors/command-line.ts'
+import { commandLine, fixed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isOfFinished, readJournal } from '../rotation/journal.ts'
 import { manualRotation, type PhaseTable } from '../rotation/phase-table.ts'
@@ -110,7 +110,7 @@ export class ClusterGuard implements JournalMirror {
   async confirm(): Promise<void> {
     const begun = this.now()
     while (this.isUncertain()) {
-      if (this.now() - begun >= patienceMs) throw unconfirmed()
+      if (this.now() - begun >= patienceMs) throw unconfirmed(this.table)
       await this.renew()
       if (this.isUncertain()) await this.sleep(1_000)
     }
@@ -241,10 +241,10 @@ export class ClusterGuard implements JournalMirror {
   }
 }
 
-function unconfirmed(): KcertError {
+function unconfirmed({ command }: PhaseTable): KcertError {
   return new KcertError('KCERT_UNREACHABLE', `Lease ${namespace}/${name} could not be renewed`, {
     why: `no API server responded for ${patienceMs / 1000} s, so another kcert may hold it now; run the same command again when the cluster is reachable`,
-    next: 'kcert rotate-ca',
+    next: commandLine`${fixed(command)}`,
   })
 }
 

@@ -50,7 +50,16 @@ test('passes each action to its part; the parts share one site, one set of CAs a
   expect(givenTo('RotationKeys')).toEqual([planes])
   expect(givenTo('RotationCas')).toEqual([site, planes, random, given, manualRotation])
   const keys = part('RotationKeys')
-  const parts = { site, planes, copies, cas, keys, identity, requests: part('KubeletRequests') }
+  const parts = {
+    site,
+    planes,
+    copies,
+    cas,
+    keys,
+    table: manualRotation,
+    identity,
+    requests: part('KubeletRequests'),
+  }
   for (const name of ['FileWriting', 'ObjectPatching', 'Probing'])
     expect(givenTo(name), name).toEqual([parts])
   expect(givenTo('Restarting')).toEqual([site, planes, unreadLogs])

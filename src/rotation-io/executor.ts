@@ -40,7 +40,7 @@ export class SiteExecutor implements Executor {
     const identity = new OwnIdentity(site, planes, cas)
     const requests = new KubeletRequests(site, cas, identity)
     const keys = new RotationKeys(planes)
-    const parts = { site, planes, copies, cas, keys, identity, requests }
+    const parts = { site, planes, copies, cas, keys, table, identity, requests }
     this.files = new FileWriting(parts)
     this.objects = new ObjectPatching(parts)
     this.restarts = new Restarting(site, planes, unreadLogs)

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { certificatePem, keyPem, signedBy, testCa, testKey } from '../../test/pki/kubeadm-tree.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Content, WriteFile } from '../rotation/action.ts'
+import { manualRotation } from '../rotation/phase-table.ts'
 import { Certificates } from '../site/certificates.ts'
 import { FileReading } from '../site/file-reading.ts'
 import { Certificate, readCertificates } from '../x509/certificate.ts'
@@ -100,6 +101,7 @@ function writing({ files = {}, failure, alsoKnown = [] }: Scene) {
     site: { reading: new FileReading(certificates) } as never,
     planes: { node: () => node } as never,
     keys: undefined as never,
+    table: manualRotation,
     copies: { putAside: copy('putAside'), keepFiles: copy('keepFiles'), keepFile: copy('keepFile') } as never,
     cas: cas as never,
     requests: { request: async (...given: unknown[]) => JSON.stringify(given) } as never,

@@ -2,7 +2,6 @@ import type { KeyObject } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { reissueLeaf } from '../ca/successor.ts'
 import { orUndefined } from '../errors/caught.ts'
-import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
 import { currentOf } from '../kubeconfig/kubeconfig.ts'
@@ -14,6 +13,7 @@ import { editUnit, unitCommands } from '../pki/systemd-unit.ts'
 import type { Content, WriteFile } from '../rotation/action.ts'
 import type { Digest } from '../rotation/certificate-record.ts'
 import { copyPath } from '../rotation/material.ts'
+import { type PhaseTable, phaseCommand } from '../rotation/phase-table.ts'
 import type { CaName } from '../rotation/target.ts'
 import { textOf } from '../site/node-files.ts'
 import type { Certificate } from '../x509/certificate.ts'
@@ -60,7 +60,7 @@ export class FileWriting {
     if (now.found === 'file') await this.parts.site.reading.read(now.content, now.sha256)
     if (digestOf(now) !== action.replaces) {
       if (await this.isDone(now, content, node)) return
-      throw drift(action)
+      throw drift(this.parts.table, action)
     }
     // A removed file in kcert's own folder is not copied: its content has another source, and it may be a private key.
     if (content.kind !== 'nothing' || ownFolderOf(path) === undefined)
@@ -68,17 +68,21 @@ export class FileWriting {
     const call = { timeoutMs: 60_000 }
     if (content.kind === 'nothing') {
       if (now.found === 'absent' && now.linkTarget === undefined) return
-      await inDriftWords(action, () => node.removeFile(path, { holds: linkState(now), ...call }))
+      await inDriftWords(this.parts.table, action, () =>
+        node.removeFile(path, { holds: linkState(now), ...call }),
+      )
       return this.removeEmptyFolder(node, path)
     }
     if (content.kind === 'link') {
-      await inDriftWords(action, () => node.linkFile(path, content.to, { replaces: linkState(now), ...call }))
+      await inDriftWords(this.parts.table, action, () =>
+        node.linkFile(path, content.to, { replaces: linkState(now), ...call }),
+      )
       return
     }
     if (content.kind === 'copy') {
       const from = copyPath(content.digest)
       await makeFolderOf(node, path)
-      await inDriftWords(action, () =>
+      await inDriftWords(this.parts.table, action, () =>
         node.copyFile(from, path, { sha256: content.digest, replaces: bytesOf(now), mode, ...call }),
       )
       return
@@ -89,7 +93,9 @@ export class FileWriting {
       await this.parts.copies.keepFile(name, also, phase)
       await node.writeFile(also, its, { replaces: 'anything', ...modes, ...call })
     }
-    await inDriftWords(action, () => node.writeFile(path, text, { replaces: bytesOf(now), mode, ...call }))
+    await inDriftWords(this.parts.table, action, () =>
+      node.writeFile(path, text, { replaces: bytesOf(now), mode, ...call }),
+    )
   }
 
   private async prepare(
@@ -112,9 +118,11 @@ export class FileWriting {
       case 'reissued':
         return this.reissued(content)
       case 'kubeconfig':
-        return this.kubeconfig(content, present(action, now), node)
+        return this.kubeconfig(content, present(this.parts.table, action, now), node)
       case 'definition':
-        return { text: await this.definition(action, content, textOf(present(action, now))) }
+        return {
+          text: await this.definition(action, content, textOf(present(this.parts.table, action, now))),
+        }
       case 'requested':
         return { text: await this.parts.requests.request(action.node, content) }
     }
@@ -282,9 +290,9 @@ function linkState(file: FileContent): Expected {
   return file.linkTarget === undefined ? bytesOf(file) : { linkTarget: file.linkTarget }
 }
 
-function present(action: WriteFile, file: FileContent): ReadFile {
+function present(table: PhaseTable, action: WriteFile, file: FileContent): ReadFile {
   if (file.found === 'file') return file
-  throw drift(action)
+  throw drift(table, action)
 }
 
 async function clientOf(file: ReadFile, node: string): Promise<Certificate | undefined> {
@@ -312,19 +320,24 @@ async function makeFolderOf(node: NodeAccess, path: string): Promise<void> {
   await node.makeFolder(folder, { mode: 0o755 })
 }
 
-async function inDriftWords(action: WriteFile, act: () => Promise<unknown>): Promise<void> {
+async function inDriftWords(
+  table: PhaseTable,
+  action: WriteFile,
+  act: () => Promise<unknown>,
+): Promise<void> {
   try {
     await act()
   } catch (error) {
-    if (error instanceof KcertError && error.code === 'KCERT_NODE_FILE_CHANGED') throw drift(action, error)
+    if (error instanceof KcertError && error.code === 'KCERT_NODE_FILE_CHANGED')
+      throw drift(table, action, error)
     throw error
   }
 }
 
-function drift({ node, path, phase }: WriteFile, cause?: unknown): KcertError {
+function drift(table: PhaseTable, { node, path, phase }: WriteFile, cause?: unknown): KcertError {
   return new KcertError('KCERT_ROTATION_DRIFT', `${node}:${path} changed since kcert planned`, {
     why: 'another program or person changed it; check the file first',
-    next: commandLine`kcert rotate-ca --phase ${phase}`,
+    next: phaseCommand(table, phase),
     cause,
   })
 }

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { PatchObject } from '../rotation/action.ts'
+import { manualRotation } from '../rotation/phase-table.ts'
 import { extraArgsOf } from '../site/definitions.ts'
 import { contentVersion } from '../site/object-content.ts'
 import { withExtraArgs } from './extra-args.ts'
@@ -104,6 +105,7 @@ function clusterWith(conflicts: number) {
     planes: { names: async () => ['cp1'] } as never,
     copies: { keepObject: async () => {} } as never,
     cas: {} as never,
+    table: manualRotation,
   })
   const action = (flags: Record<string, string>, version = contentVersion(now)): PatchObject => ({
     kind: 'patch-object',

@@ -2,11 +2,11 @@ import { resources } from '../cluster/kinds.ts'
 import type { ApiObject } from '../cluster/malformed.ts'
 import { metadataOf } from '../cluster/objects.ts'
 import type { Resource } from '../cluster/resource.ts'
-import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
 import { usableKubeconfig } from '../kubeconfig/open.ts'
 import type { PatchObject } from '../rotation/action.ts'
+import { type PhaseTable, phaseCommand } from '../rotation/phase-table.ts'
 import type { ObjectReference } from '../rotation/snapshot.ts'
 import { contentVersion } from '../site/object-content.ts'
 import { withExtraArgs } from './extra-args.ts'
@@ -23,7 +23,7 @@ const kinds: Readonly<Record<string, Pick<Resource, 'group' | 'version' | 'resou
   CustomResourceDefinition: resources.definitions,
 }
 
-type PatchingParts = Pick<Parts, 'planes' | 'copies' | 'cas'> & {
+type PatchingParts = Pick<Parts, 'planes' | 'copies' | 'cas' | 'table'> & {
   readonly site: Pick<Parts['site'], 'objects'>
 }
 
@@ -50,7 +50,7 @@ export class ObjectPatching {
       } catch (error) {
         const isConflict = error instanceof KcertError && error.code === 'KCERT_API_CONFLICT'
         if (!isConflict) throw error
-        if (tries === mostTries) throw drift(action, error)
+        if (tries === mostTries) throw drift(this.parts.table, action, error)
       }
     }
   }
@@ -62,11 +62,11 @@ export class ObjectPatching {
     const now = await objects.get(resource)
     if (now === undefined) {
       if (change.kind === 'delete') return
-      if (change.kind !== 'copy' && change.kind !== 'token-secret') throw drift(action)
+      if (change.kind !== 'copy' && change.kind !== 'token-secret') throw drift(this.parts.table, action)
     } else if (change.kind === 'token-secret') {
       // Of an earlier run, whose journal was lost. The observation shows whether it has a token.
       return
-    } else if (!this.isMeant(action, now)) throw drift(action)
+    } else if (!this.isMeant(action, now)) throw drift(this.parts.table, action)
     const [first = ''] = await this.parts.planes.names()
     await this.parts.copies.keepObject(first, object, now && restorable(now), phase)
     if (change.kind === 'delete' || (change.kind === 'copy' && change.digest === undefined)) {
@@ -74,7 +74,7 @@ export class ObjectPatching {
       const { uid, resourceVersion } = metadataOf(now)
       const meant = { uid: String(uid), resourceVersion: String(resourceVersion) }
       const isGone = await objects.delete(resource, meant)
-      if (!isGone && (await objects.get(resource)) !== undefined) throw drift(action)
+      if (!isGone && (await objects.get(resource)) !== undefined) throw drift(this.parts.table, action)
       return
     }
     const wanted = await this.changed(first, action, now)
@@ -97,7 +97,7 @@ export class ObjectPatching {
       return restored(object, now, JSON.parse(text))
     }
     if (change.kind === 'token-secret') return tokenSecret(object, change.serviceAccount)
-    if (now === undefined) throw drift(action)
+    if (now === undefined) throw drift(this.parts.table, action)
     switch (change.kind) {
       case 'ca-bundle':
         return withField(now, change.field, Buffer.from(await pemOf(change.trust)).toString('base64'))
@@ -188,11 +188,11 @@ async function withCaData(text: string, pem: string): Promise<string> {
   })
 }
 
-function drift({ object, phase }: PatchObject, cause?: unknown): KcertError {
+function drift(table: PhaseTable, { object, phase }: PatchObject, cause?: unknown): KcertError {
   const what = `${keyOf(object)} changed since kcert planned`
   return new KcertError('KCERT_ROTATION_DRIFT', what, {
     why: 'another program or person changed it',
-    next: commandLine`kcert rotate-ca --phase ${phase}`,
+    next: phaseCommand(table, phase),
     cause,
   })
 }

@@ -1,3 +1,4 @@
+import type { PhaseTable } from '../rotation/phase-table.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
 import type { Copies } from './copies.ts'
@@ -13,6 +14,8 @@ export interface Parts {
   readonly copies: Copies
   readonly cas: RotationCas
   readonly keys: RotationKeys
+  /** The playbook of the rotation. */
+  readonly table: PhaseTable
   readonly identity: OwnIdentity
   readonly requests: KubeletRequests
 }

@@ -237,6 +237,7 @@ function probing({
     site: site as never,
     planes: planes as never,
     keys: undefined as never,
+    table: undefined as never,
     cas: cas as never,
     identity: identity as never,
     copies: { rehearse: async (name: string) => (name === 'cp1' ? copies : 'another node') } as never,

@@ -24,9 +24,10 @@ const account = { namespace: 'kube-system', name: 'default' } as const
 export function provingTokens(
   subject: Subject<'issued-token' | 'token-secret' | 'mounted-tokens'>,
   parts: Pick<Parts, 'site' | 'planes'>,
+  sleep: (ms: number) => Promise<unknown> = pause,
 ): Promise<Verdict> {
   if (subject.kind === 'issued-token') return issuedToken(subject, parts)
-  return subject.kind === 'token-secret' ? secretToken(subject, parts) : mountedTokens(subject, parts)
+  return subject.kind === 'token-secret' ? secretToken(subject, parts, sleep) : mountedTokens(subject, parts)
 }
 
 async function issuedToken(
@@ -64,6 +65,7 @@ async function issuedToken(
 async function secretToken(
   { keyId }: Subject<'token-secret'>,
   { site }: Pick<Parts, 'site'>,
+  sleep: (ms: number) => Promise<unknown>,
 ): Promise<Verdict> {
   const { objects } = site
   const name = `kcert-token-${site.clock().getTime().toString(36)}`
@@ -78,7 +80,7 @@ async function secretToken(
         const its = readServiceAccountToken(Buffer.from(token, 'base64').toString('utf8'))?.keyId
         return { ok: its === keyId, detail: `the token of a new Secret has key ID ${shown(its)}` }
       }
-      await pause(500)
+      await sleep(500)
     }
     return { ok: false, detail: 'no controller manager signed the token of a new Secret within 10 s' }
   } finally {

@@ -1,3 +1,4 @@
+import { shortList } from '../errors/short-list.ts'
 import type { Condition } from './action.ts'
 import { isBundle, podPlace } from './convergence.ts'
 import { quorumGaps } from './etcd/quorum.ts'
@@ -165,7 +166,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
       if ('unread' in served) return [pendingItem(id, served.unread)]
       const [now, wanted] = [new Set(served.value), new Set(keyIds)]
       const isSame = now.size === wanted.size && now.isSubsetOf(wanted)
-      return isSame ? [] : [pendingItem(id, `verifies tokens of ${served.value.join(', ')}`)]
+      return isSame ? [] : [pendingItem(id, `verifies tokens of ${shortList(served.value)}`)]
     },
   },
   'etcd-quorum': {

@@ -86,7 +86,10 @@ export const kubeconfigSchema = described(
 
 export const hookSchema = v.strictObject({
   name: optional(text, 'name shown while the hook runs'),
-  when: v.picklist(['before-node', 'after-node', 'before-phase', 'after-phase']),
+  when: described(
+    v.picklist(['before-node', 'after-node', 'before-phase', 'after-phase', 'upload-jwks']),
+    'upload-jwks: in phase 3 of kcert rotate-sa-key, to upload /openid/v1/jwks to where other programs read it',
+  ),
   phases: optional(
     v.array(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(phaseTable.length))),
     'phases to run in (default every phase)',

@@ -7,7 +7,7 @@ import type { PhasePlanView, RotationPlan, StepView } from './report.ts'
 import type { PlannedPhase } from './runner.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
-import { caViews, timeOf } from './views.ts'
+import { caViews, keyView, timeOf } from './views.ts'
 
 /**
  * Returns the plan of every phase, each on the snapshot that the earlier phases will leave (model/forecast.ts), with the
@@ -93,6 +93,7 @@ function planOf(
     generatedAt: timeOf(observed.atMs),
     scope,
     cas: caViews(target),
+    ...keyView(target),
     ...playbook.impactOf(observed, target),
     phases: [...phases],
     restarts: byPhase(phases, 'restart').map(([process, numbers]) => ({ process, phases: numbers })),

@@ -43,6 +43,14 @@ const caSchema = v.object({
   ),
 })
 
+const keySchema = described(
+  v.object({
+    oldKeyId: text,
+    newKeyId: optionalField(text, 'absent until the key is created'),
+  }),
+  'the service account key, by key ID (`kid`); only in `kcert rotate-sa-key`',
+)
+
 const nextSchema = v.object({ command: text, why: text })
 
 const evidenceSchema = v.object({
@@ -86,6 +94,7 @@ export const rotationStatusSchema = v.object({
     'read from the cluster. preparing: certificates of the new CA are not used yet; reissuing: they are in use; removing: the old CA is being removed',
   ),
   cas: v.array(caSchema),
+  serviceAccountKey: v.optional(keySchema),
   next: optionalField(nextSchema, 'absent if nothing is left to do'),
   phases: v.array(
     v.object({
@@ -153,6 +162,7 @@ export const rotationPlanSchema = v.object({
     'all: every phase, each planned on the expected result of the previous one; phase: exactly what the next run would do',
   ),
   cas: v.array(caSchema),
+  serviceAccountKey: v.optional(keySchema),
   trustHolders: v.array(
     v.object({
       ...partySchema.entries,
@@ -310,6 +320,7 @@ export type KeptKeys = v.InferOutput<typeof keptKeysSchema>
 export type RotationRunbook = v.InferOutput<typeof rotationRunbookSchema>
 export type RotationRecovery = v.InferOutput<typeof rotationRecoverySchema>
 export type RotationVerification = v.InferOutput<typeof rotationVerificationSchema>
+export type KeyView = v.InferOutput<typeof keySchema>
 export type CaView = v.InferOutput<typeof caSchema>
 export type CertificateView = v.InferOutput<typeof certificateSchema>
 export type EvidenceView = v.InferOutput<typeof evidenceSchema>

@@ -6,7 +6,7 @@ import { progressOf, type RotationProgress } from './progress.ts'
 import type { EvidenceView, NextView, RotationStatus } from './report.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
-import { caViews, evidenceView, timeOf } from './views.ts'
+import { caViews, evidenceView, keyView, timeOf } from './views.ts'
 
 /** Returns the state of a rotation, phase by phase and node by node. */
 export function statusReport(
@@ -25,6 +25,7 @@ export function statusReport(
     state: progress.state,
     position: progress.position,
     cas: caViews(target),
+    ...keyView(target),
     ...(next && { next }),
     phases: progress.phases.map(({ phase: { number, id, title, risk }, state, gaps, remarks }) => ({
       number,

@@ -1,5 +1,6 @@
 import type { CertificateRecord, CertificateTable, Digest } from './certificate-record.ts'
-import type { CaView, CertificateView, EvidenceView } from './report.ts'
+import type { CaView, CertificateView, EvidenceView, KeyView } from './report.ts'
+import { keyIdFor } from './service-account-key/key-id.ts'
 import type { EvidenceSnapshot } from './snapshot.ts'
 import { isPlanned, type Target } from './target.ts'
 
@@ -49,6 +50,16 @@ export function caViews(target: Target): CaView[] {
     ...(isHex(newCa.spki) && { newPin: pinOf(newCa) }),
     hasBridge: bridge !== undefined,
   }))
+}
+
+/** Returns the service account key in rotation, as a field of reports; empty in a rotation of CAs. */
+export function keyView({ key }: Target): { serviceAccountKey?: KeyView } {
+  if (key === undefined) return {}
+  const { oldKey, newKey } = key
+  const isCreated = !isPlanned({ digest: newKey })
+  return {
+    serviceAccountKey: { oldKeyId: keyIdFor(oldKey), ...(isCreated && { newKeyId: keyIdFor(newKey) }) },
+  }
 }
 
 function pinOf({ spki }: CertificateRecord): string {

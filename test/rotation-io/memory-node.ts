@@ -59,6 +59,7 @@ export class MemoryNode {
         loadState: 'not-found',
         dropInPaths: [],
       }),
+      removeFolder: async () => {},
       makeFolder: async () => {},
       writeFile: async (path: string, content: string, options: WriteOptions) =>
         this.write(path, Buffer.from(content), options),

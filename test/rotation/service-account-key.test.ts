@@ -1,7 +1,16 @@
 import { expect, test } from 'vitest'
+import { renderPhasePlan } from '../../src/output/rotation/plan.ts'
+import { renderProgress, renderStatus } from '../../src/output/rotation/status.ts'
+import { actionsOf } from '../../src/rotation/action.ts'
+import { phaseOf } from '../../src/rotation/phase.ts'
+import { keyIdFor } from '../../src/rotation/service-account-key/key-id.ts'
+import { brokenTokens } from '../../src/rotation/service-account-key/model.ts'
 import { keyPlaybook } from '../../src/rotation/service-account-key/playbook.ts'
+import type { Snapshot } from '../../src/rotation/snapshot.ts'
+import type { Target } from '../../src/rotation/target.ts'
 import type { Settings } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
+import { SimulatedOperator, wide } from './operator.ts'
 import { Scene } from './scene.ts'
 
 // The rotation of the service account key on a simulated cluster. Every pod shows its token to every API server after every event.
@@ -23,6 +32,22 @@ function sceneOf(settings: Partial<Settings> = {}, given: Partial<ClusterShape> 
 
 async function run(scene: Scene, from: number, to: number): Promise<void> {
   for (let phase = from; phase <= to; phase++) await scene.asProcess((rotation) => rotation.run(phase))
+}
+
+function observeIn(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
+  return scene.asProcess((rotation) => rotation.observe(keyPlaybook.sections))
+}
+
+/** Returns what is pending in a phase. */
+async function pending(scene: Scene, number: number): Promise<string[]> {
+  const { observed, target } = await observeIn(scene)
+  const gaps = phaseOf(keyPlaybook, number).gaps(observed, target)
+  return gaps.map(({ at, what }) => `${at}: ${what}`)
+}
+
+/** The pods that a Deployment has on a node with a worker. */
+function podIn({ cluster }: Scene) {
+  return [...cluster.pods.values()].find(({ id }) => id.startsWith('default/ping'))!
 }
 
 /** Returns what each process verifies and signs with: `old`, `new`. */
@@ -134,3 +159,446 @@ test.each([1, 2, 3, 4, 5, 6, 7])(
     expect(scene.clients.failures).toEqual([])
   },
 )
+
+test('any process may restart at any moment: each finds keys with which no token is rejected', async () => {
+  const scene = sceneOf()
+  const { cluster } = scene
+  const targets = [...apis, ...nodes.map((node) => `${node}/kube-controller-manager`)]
+  let crashes = 0
+  scene.kill = ({ number }) => {
+    const id = targets[number % targets.length]!
+    // A process that is already about to stop is replaced once.
+    if (cluster.processes.get(id)?.isHealthy) {
+      crashes++
+      cluster.signal(id)
+    }
+    return undefined
+  }
+  await run(scene, 1, 6)
+  await cluster.time.pass(70_000)
+  await run(scene, 7, 8)
+  await cluster.time.pass(60_000)
+  expect(crashes).toBeGreaterThan(20)
+  expect(keysOf(scene)).toEqual(allWith('new', 'new'))
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('phase 4 rejects no token in any order, because each API server verifies both keys', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 3)
+  const { observed, target } = await observeIn(scene)
+  const steps = phaseOf(keyPlaybook, 4).plan(observed, target).flatMap(actionsOf)
+  const changes = steps.filter(({ kind }) => kind === 'write-file' || kind === 'restart').toReversed()
+  expect(brokenTokens(observed, target, changes)).toBeUndefined()
+  await scene.asProcess((rotation) => rotation.performAll(changes))
+  await scene.cluster.time.pass(60_000)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('rolls back from phase 5, killed at each action', async () => {
+  const scene = sceneOf()
+  const [before, keys] = [bytes(scene), keysOf(scene)]
+  await run(scene, 1, 5)
+  const kills = await scene.killedAtEachAct('after', [5, 4, 3, 2, 1], async (phase) => {
+    if (phase === 2) await scene.cluster.time.pass(70_000)
+    await scene.asProcess((rotation) => rotation.undo(phase))
+  })
+  expect(kills).toBeGreaterThan(25)
+  expect(bytes(scene)).toEqual(before)
+  expect(keysOf(scene)).toEqual(keys)
+  expect(mountedKeys(scene)).toEqual(['old'])
+  expect(scene.clients.failures).toEqual([])
+})
+
+test.each([
+  [4, 1, 'cp1/kube-apiserver reject tokens that are in use: of cp1/kube-apiserver'],
+  [7, 3, 'cp1/kube-apiserver reject tokens that are in use: of cp1/kube-apiserver, cp2/kube-apiserver'],
+  [7, 4, 'cp1/kube-apiserver reject tokens that are in use: of the tokens mounted on cp1'],
+])('the model refuses the steps of phase %i after phase %i', async (phase, last, why) => {
+  const scene = sceneOf()
+  await run(scene, 1, last)
+  const { observed, target } = await observeIn(scene)
+  const steps = phaseOf(keyPlaybook, phase).plan(observed, target)
+  expect(brokenTokens(observed, target, steps)?.what).toContain(why)
+})
+
+test.each([
+  ['cp2 does not show its keys', (scene: Scene) => scene.cluster.stop('cp2/kube-apiserver')],
+  [
+    'cp2 restarted with only the old key',
+    async ({ cluster }: Scene) => {
+      cluster.write('cp2', '/etc/kubernetes/pki/sa.pub', { publicKeys: [cluster.oldKey!] })
+      cluster.signal('cp2/kube-apiserver')
+      await cluster.time.pass(20_000)
+    },
+  ],
+])('does not sign with the new key while %s', async (_what, change) => {
+  const scene = sceneOf()
+  await run(scene, 1, 3)
+  await change(scene)
+  const { observed, target } = await observeIn(scene)
+  const [refusal] = phaseOf(keyPlaybook, 4).refusals(observed, target)
+  expect(refusal?.what).toBe('not proven to verify tokens of the new key: cp2/kube-apiserver')
+})
+
+test('drops a leaked key at once, and says who is logged out', async () => {
+  const scene = sceneOf({ reason: 'compromise', waivers: new Set() })
+  const { cluster } = scene
+  cluster.restarts.length = 0
+  await run(scene, 1, 3)
+  expect(cluster.restarts).toEqual([])
+  const { observed, target } = await observeIn(scene)
+  expect(phaseOf(keyPlaybook, 4).remarks(observed, target)).toEqual([
+    expect.stringMatching(/^logged out for a time: pods with mounted tokens \(8\)/),
+    'logged out for good: the holders of tokens in Secrets, ConfigMaps and files (0)',
+  ])
+  await run(scene, 4, 4)
+  expect(keysOf(scene)).toEqual(allWith('new', 'new'))
+  const { observed: now } = await observeIn(scene)
+  const [step, ...others] = phaseOf(keyPlaybook, 5).plan(now, target)
+  expect([step?.kind, others]).toEqual(['together', []])
+  await run(scene, 5, 8)
+  expect(mountedKeys(scene)).toEqual(['new'])
+  // Each client got 401 once, and no more a minute after its kubelet restarted.
+  expect(new Set(scene.clients.failures.map(({ why }) => why))).toEqual(new Set(['token gets 401']))
+  await cluster.time.pass(70_000)
+  scene.clients.failures.length = 0
+  await cluster.time.pass(70_000)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('does not return to a leaked key', async () => {
+  const scene = sceneOf({ reason: 'compromise' })
+  await run(scene, 1, 4)
+  await expect(scene.asProcess((rotation) => rotation.undo(4))).rejects.toMatchObject({
+    message: 'phase 4 cannot be rolled back after a leak of the key',
+  })
+})
+
+// --- the proofs of phase 6
+
+test('counters: waits until tokens in memory count as stale, and stops while a client uses one', async () => {
+  const scene = sceneOf({ proof: 'counters', waivers: new Set() })
+  const pod = podIn(scene)
+  pod.readsTokenOnce = true
+  await run(scene, 1, 5)
+  const begun = scene.cluster.time.nowMs
+  expect(await pending(scene, 6)).toEqual(
+    apis.map((id) => expect.stringMatching(new RegExp(`^${id}: tokens of the old key count as stale from`))),
+  )
+  await expect(run(scene, 6, 6)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_GATE',
+    why: expect.stringMatching(/stale and legacy tokens at cp\d/),
+  })
+  expect(scene.cluster.time.nowMs - begun).toBeGreaterThan(3_580_000)
+  await expect(scene.asProcess((rotation) => rotation.plan(6))).resolves.toMatchObject({ number: 6 })
+  // Its owner restarts it.
+  scene.cluster.pods.delete(pod.uid)
+  scene.cluster.startPod(pod.workload)
+  await run(scene, 6, 8)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('counters: a use of a legacy token stops it too', async () => {
+  const scene = sceneOf({ proof: 'counters', waivers: new Set(['Secret default/old data[token]']) })
+  const { cluster } = scene
+  cluster.put('Secret default/old', { tokenKey: cluster.oldKey, serviceAccount: 'web' })
+  cluster.usedSecrets.add('Secret default/old')
+  await run(scene, 1, 5)
+  await expect(run(scene, 6, 6)).rejects.toMatchObject({ code: 'KCERT_ROTATION_GATE' })
+})
+
+test('audit: needs the confirmation, in this rotation', async () => {
+  const scene = sceneOf({ waivers: new Set() })
+  await run(scene, 1, 5)
+  await expect(run(scene, 6, 6)).rejects.toMatchObject({
+    message: expect.stringContaining('audit log: not yet confirmed to show no use of the old key'),
+  })
+})
+
+test('pods: names each pod that is older than the new key, and one whose start is not known', async () => {
+  const scene = sceneOf({ proof: 'pods', waivers: new Set() })
+  await run(scene, 1, 5)
+  const all = [...scene.cluster.pods.values()].map(({ id }) => id).sort()
+  expect((await pending(scene, 6)).sort()).toEqual(
+    all.map((id) => `Pod ${id}: started before API servers signed with the new key`),
+  )
+  const { observed, target } = await observeIn(scene)
+  const hidden = { ...observed, pods: observed.pods.filter(({ id }) => id !== all[0]) }
+  const gaps = phaseOf(keyPlaybook, 6).gaps(hidden, target)
+  expect(gaps.find(({ at }) => at === `Pod ${all[0]}`)?.what).toBe('its start time is not known')
+  scene.settings = { ...scene.settings, waivers: new Set(all.slice(1)) }
+  expect(await pending(scene, 6)).toHaveLength(1)
+  const pod = [...scene.cluster.pods.values()].find(({ id }) => id === all[0])!
+  scene.cluster.pods.delete(pod.uid)
+  scene.cluster.startPod(pod.workload)
+  await run(scene, 6, 6)
+})
+
+test('proofs are not repeated once the old key is dropped', async () => {
+  const scene = sceneOf({ proof: 'counters', waivers: new Set() })
+  await run(scene, 1, 7)
+  scene.settings = { ...scene.settings, proof: 'audit' }
+  expect(await pending(scene, 6)).toEqual([])
+  expect(await pending(scene, 5)).toEqual([])
+})
+
+// --- tokens that kcert cannot renew
+
+test('creates a second Secret beside a legacy token, names the owner, and deletes nothing', async () => {
+  const scene = sceneOf()
+  const { cluster } = scene
+  cluster.put('Secret shop/web', { tokenKey: cluster.oldKey, serviceAccount: 'web', owner: 'Deployment ci' })
+  await run(scene, 1, 4)
+  const operator = new SimulatedOperator(scene)
+  await expect(
+    operator.command((session) => session.run([5]), { settings: accepted, yes: true }),
+  ).rejects.toMatchObject({
+    message: expect.stringContaining(
+      'Secret shop/web data[token]: token of the old key (shop/web, owner Deployment ci)',
+    ),
+  })
+  const second = [...cluster.objects].filter(([name]) => name.startsWith('Secret shop/web-'))
+  expect(second).toHaveLength(1)
+  await cluster.time.pass(1_000)
+  expect(cluster.objects.get(second[0]![0])?.data).toEqual({
+    serviceAccount: 'web',
+    tokenKey: expect.not.stringMatching(cluster.oldKey!),
+  })
+  expect(cluster.objects.get('Secret shop/web')?.data.tokenKey).toBe(cluster.oldKey)
+  expect(operator.stderr).toContain(`--waive 'Secret shop/web data[token]'`)
+  // The second run creates no third one. The operator hands it over and deletes the first.
+  cluster.deleteObject('Secret shop/web')
+  await run(scene, 5, 8)
+  expect([...cluster.objects].filter(([name]) => name.startsWith('Secret shop/web'))).toHaveLength(1)
+})
+
+test.each<[string, (scene: Scene) => void, string]>([
+  [
+    'tokens of a node that cannot be read',
+    ({ cluster }) => cluster.hiddenTokens.add('w2'),
+    'w2: its tokens cannot be read: permission denied',
+  ],
+  [
+    'Secrets that cannot be listed',
+    ({ cluster }) => cluster.unlisted.add('Secret'),
+    'Secrets: cannot be read: forbidden',
+  ],
+])('does not count %s as renewed', async (_what, hide, gap) => {
+  const scene = sceneOf()
+  await run(scene, 1, 4)
+  hide(scene)
+  await expect(run(scene, 5, 5)).rejects.toMatchObject({ code: 'KCERT_ROTATION_GATE' })
+  expect(await pending(scene, 5)).toContain(gap)
+})
+
+test('creates no Secret in the namespace that a forged token names', async () => {
+  const scene = sceneOf()
+  const { cluster } = scene
+  await run(scene, 1, 4)
+  const { observed, target } = await observeIn(scene)
+  const claims = { keyId: keyIdFor(cluster.oldKey!), issuer: 'kubernetes/serviceaccount', audiences: [] }
+  const forged = {
+    kind: 'Secret',
+    place: 'shop/web data[token]',
+    claims: { ...claims, namespace: 'kube-system', serviceAccount: 'admin', boundTo: 'secret web' },
+  } as const
+  const tokens = { ...observed.tokens, objects: [{ kind: 'Secret', tokens: { value: [forged] } }] } as const
+  const steps = phaseOf(keyPlaybook, 5)
+    .plan({ ...observed, tokens }, target)
+    .flatMap(actionsOf)
+  expect(steps.map(({ kind }) => kind)).not.toContain('patch-object')
+  expect(steps.filter(({ kind }) => kind === 'confirm')).toHaveLength(1)
+})
+
+test('does not roll back phase 2 while a token of the new key is stored', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 4)
+  await scene.asProcess((rotation) => rotation.undo(4))
+  const { target } = await observeIn(scene)
+  scene.cluster.put('Secret shop/web', { tokenKey: target.key!.newKey, serviceAccount: 'web' })
+  await expect(scene.asProcess((rotation) => rotation.undo(2))).rejects.toMatchObject({
+    message: expect.stringContaining('tokens of the new key may be in use: shop/web data[token]'),
+  })
+})
+
+// --- programs outside of the cluster
+
+function setFlag({ cluster }: Scene, flag: string, value: string): void {
+  for (const node of nodes) {
+    const path = '/etc/kubernetes/manifests/kube-apiserver.yaml'
+    const { definition } = JSON.parse(cluster.read(node, path)!.text)
+    cluster.write(node, path, {
+      definition: { ...definition, flags: { ...definition.flags, [flag]: value } },
+    })
+  }
+}
+
+test('waits for external verifiers for the max-age after the last restart, and for the upload', async () => {
+  const scene = sceneOf()
+  setFlag(scene, 'service-account-issuer', 'https://issuer.example')
+  await scene.cluster.time.pass(120_000)
+  await run(scene, 1, 2)
+  const begun = scene.cluster.time.nowMs
+  await expect(run(scene, 3, 3)).rejects.toMatchObject({
+    message: expect.stringContaining('not yet uploaded'),
+  })
+  scene.settings = { ...scene.settings, waivers: new Set(['audit-log', 'jwks-upload']) }
+  await run(scene, 3, 3)
+  expect(scene.cluster.time.nowMs - begun).toBeGreaterThan(3_500_000)
+  await run(scene, 4, 5)
+  // Restarts of phase 4 and 7 do not begin the wait again.
+  expect(await pending(scene, 3)).toEqual([])
+})
+
+test('runs the upload hook of the inventory in place of the question', async () => {
+  const scene = sceneOf()
+  setFlag(scene, 'service-account-jwks-uri', 'https://keys.example/jwks')
+  await scene.cluster.time.pass(120_000)
+  await run(scene, 1, 2)
+  const ran: unknown[] = []
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run([3]), {
+    settings: { ...accepted, waivers: new Set(['jwks-max-age']) },
+    yes: true,
+    options: {
+      hooks: [{ when: 'upload-jwks', argv: ['upload'] }],
+      runHook: async (hook, around) => void ran.push([hook.argv, around]),
+    },
+  })
+  expect(ran).toEqual([[['upload'], { phase: 3 }]])
+  expect(scene.journal.text).toContain('"kind":"waiver","id":"jwks-upload"')
+})
+
+// --- refusals
+
+test.each<[string, (scene: Scene) => void, Partial<Settings>, RegExp]>([
+  [
+    'an external signer',
+    (scene) => setFlag(scene, 'service-account-signing-endpoint', '/run/signer.sock'),
+    {},
+    /^an external signer has the key/,
+  ],
+  [
+    'different keys',
+    ({ cluster }) => {
+      cluster.write('cp2', '/etc/kubernetes/pki/sa.key', { key: cluster.oldCa.spki })
+    },
+    {},
+    /keys other than the old and the new one: cp2:/,
+  ],
+  [
+    'a private key among the public ones',
+    ({ cluster }) => cluster.write('cp3', '/etc/kubernetes/pki/sa.pub', { key: cluster.oldKey! }),
+    {},
+    /not only public keys in PEM: cp3:/,
+  ],
+  [
+    'a file that cannot be read',
+    ({ cluster }) => cluster.remove('cp3', '/etc/kubernetes/pki/sa.pub'),
+    {},
+    /not only public keys in PEM: cp3:/,
+  ],
+  [
+    'a worker that cannot be reached',
+    ({ cluster }) => (cluster.nodes.get('w1')!.isUnreachable = true),
+    {},
+    /^1 node/,
+  ],
+  [
+    'a control-plane node whose API server is not defined',
+    ({ cluster }) => {
+      cluster.remove('cp3', '/etc/kubernetes/manifests/kube-apiserver.yaml')
+      cluster.stop('cp3/kube-apiserver')
+    },
+    {},
+    /^no kube-apiserver is defined on control-plane nodes: cp3/,
+  ],
+  ['an untested version', () => {}, { acceptedVersions: new Set() }, /^Kubernetes 1\.36 is untested/],
+])('refuses to start with %s', async (_what, change, settings, message) => {
+  const scene = sceneOf(settings)
+  change(scene)
+  await scene.cluster.time.pass(120_000)
+  const before = scene.files()
+  await expect(run(scene, 1, 1)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: expect.stringMatching(message),
+  })
+  expect(scene.files()).toEqual(before)
+})
+
+test('needs an accepted outage for one API server', async () => {
+  const scene = sceneOf({}, { controlPlanes: 1 })
+  await run(scene, 1, 1)
+  await expect(run(scene, 2, 2)).rejects.toMatchObject({
+    message: 'the only API server must be restarted',
+    next: 'kcert rotate-sa-key --phase 2 --accept-outage',
+  })
+  scene.settings = { ...scene.settings, acceptsOutage: true }
+  await run(scene, 2, 6)
+  await scene.cluster.time.pass(70_000)
+  await run(scene, 7, 8)
+  expect(scene.clients.failures.filter(({ why }) => why.includes('token'))).toEqual([])
+})
+
+test('phase 8 cannot be rolled back', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 8)
+  await expect(scene.asProcess((rotation) => rotation.undo(8))).rejects.toMatchObject({
+    message: 'phase 8 cannot be rolled back',
+  })
+})
+
+// --- commands
+
+test('shows its own eight phases, plans all of them, runs them, and prints no key', async () => {
+  const scene = sceneOf()
+  const { cluster } = scene
+  const operator = new SimulatedOperator(scene)
+  const settings = accepted
+  const status = await operator.command((session) => session.status(), { settings })
+  expect(status.phases.map(({ number, id }) => `${number} ${id}`)).toEqual([
+    '1 create-key',
+    '2 verify-both',
+    '3 await-verifiers',
+    '4 sign-new',
+    '5 renew-tokens',
+    '6 prove-unused',
+    '7 drop-old',
+    '8 finish',
+  ])
+  expect([status.state, status.next?.command]).toEqual(['not-started', 'kcert rotate-sa-key --phase 1'])
+  expect(status.serviceAccountKey).toEqual({ oldKeyId: keyIdFor(cluster.oldKey!) })
+  expect(renderProgress(status, wide)).toMatch(
+    /^service account key rotation not started\nkey ID +.* → \(created in phase 1\)/,
+  )
+  const plan = await operator.command((session) => session.plan(), { settings })
+  expect(plan.blockers).toEqual([])
+  const stays = plan.phases.flatMap(({ remarks }) => remarks.filter((one) => one.startsWith('would')))
+  expect(stays).toEqual([])
+  expect(plan.restarts.map(({ process, phases: its }) => `${process} ${its}`).sort()).toEqual(
+    [
+      ...apis.map((id) => `${id} 2,4,7`),
+      ...nodes.map((node) => `${node}/kube-controller-manager 4`),
+      ...[...nodes, 'w1', 'w2'].map((node) => `${node}/kubelet 5`),
+    ].sort(),
+  )
+  const foreseen = plan.phases.map(({ steps }) => steps.map(({ what }) => what))
+  expect(foreseen[1]).toContain('restart cp2/kube-apiserver')
+  expect(plan.phases.map((phase) => renderPhasePlan(phase, wide)).join('')).toContain(
+    `+ public key with key ID ${keyIdFor(cluster.oldKey!)}`,
+  )
+  const { report } = await operator.command((session) => session.run(phases), { settings, yes: true })
+  expect([report.outcome, report.next, report.oldKeys]).toEqual(['done', undefined, undefined])
+  const end = await operator.command((session) => session.status(), { settings })
+  expect([end.state, end.serviceAccountKey?.newKeyId]).toEqual([
+    'finished',
+    expect.stringMatching(/^[\w-]{43}$/),
+  ])
+  expect(renderStatus(end, wide)).toContain('finished: tokens of the old key are no longer accepted')
+  // Of a key, only its ID is in reports, and its digest in the journal.
+  const { newKey } = (await observeIn(scene)).target.key!
+  for (const text of [operator.stderr, JSON.stringify([plan, report, end])])
+    for (const digest of [newKey, cluster.oldKey!]) expect(text).not.toContain(digest)
+  expect(scene.journal.text).toContain(`"key":{"oldKey":"${cluster.oldKey}","newKey":"${newKey}"}`)
+})

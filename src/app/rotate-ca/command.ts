@@ -3,11 +3,14 @@ import { parseDuration } from '../../cli/instant.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import type { Playbook } from '../../rotation/phase.ts'
 import type { RotationOldKeys } from '../../rotation/report.ts'
 import type { PauseBetween } from './pauses.ts'
 import type { RotationSession } from './session.ts'
 import type { RotationSettingsFlags } from './settings.ts'
 import type { RotationOpenOptions, RotationPlaceFlags } from './site.ts'
+
+type ReportFormat = 'text' | 'json' | 'yaml'
 
 interface SessionFlags extends RotationPlaceFlags, RotationSettingsFlags {
   readonly yes?: boolean
@@ -15,8 +18,13 @@ interface SessionFlags extends RotationPlaceFlags, RotationSettingsFlags {
   readonly 'by-runbook'?: boolean
 }
 
-/** The base class of rotate-ca commands: opens a session on the cluster that the flags select. */
+/** The base class of rotate-ca and rotate-sa-key commands: opens a session on the cluster that the flags select. */
 export abstract class RotationCommand extends KcertCommand {
+  /** Returns the playbook that the flags select. */
+  protected async playbookOf({ ca }: Pick<SessionFlags, 'ca'>): Promise<Playbook> {
+    return (await import('./playbooks.ts')).playbookOf(ca)
+  }
+
   /** Returns the result of `act` with a session. */
   protected async withSession<Result>(
     flags: SessionFlags,
@@ -29,19 +37,18 @@ export abstract class RotationCommand extends KcertCommand {
       { hookRunner },
       { operatorAt },
       { openRotation },
-      { playbookOf },
+      playbook,
     ] = await Promise.all([
       import('./session.ts'),
       import('./settings.ts'),
       import('./hooks.ts'),
       import('./operator.ts'),
       import('./site.ts'),
-      import('./playbooks.ts'),
+      this.playbookOf(flags),
     ])
     const { context } = this
     const given = await givenCas(flags, context)
     const settings = settingsOf(flags, given)
-    const playbook = playbookOf(flags.ca)
     const { pace, yes = false, 'by-runbook': byRunbook = false, 'pause-between': pauseBetween } = flags
     const paceMs = pace === undefined ? undefined : parseDuration(pace, '--pace')
     using operator = await operatorAt(context)
@@ -51,9 +58,49 @@ export abstract class RotationCommand extends KcertCommand {
     })
     const { ports, presets, hooks } = rotation
     const rollEveryMs = paceMs ?? rotation.rollEveryMs
-    const runHook = hookRunner(context.env, operator.note)
+    const runHook = hookRunner(context.env, operator.note, playbook)
     const options = { playbook, settings, presets, yes, pauseBetween, byRunbook, rollEveryMs, hooks, runHook }
     return await act(await RotationSession.open(ports, options, operator))
+  }
+
+  /** Shows the state, shows the plan of these phases with --dry-run, or runs them. */
+  protected async runAsked(
+    flags: SessionFlags & { readonly 'dry-run': boolean; readonly output: ReportFormat },
+    phases: readonly number[] | undefined,
+  ): Promise<ExitCode> {
+    const { output } = flags
+    if (phases === undefined) {
+      const { renderProgress } = await import('../../output/rotation/status.ts')
+      const status = await this.withSession(flags, 'read', (session) => session.status())
+      return this.show(output, status, renderProgress)
+    }
+    if (flags['dry-run']) {
+      const { renderPlan } = await import('../../output/rotation/plan.ts')
+      const plan = await this.withSession(flags, 'read', (session) => session.dryRun(phases))
+      return this.show(output, plan, renderPlan)
+    }
+    const { renderRun } = await import('../../output/rotation/run.ts')
+    const { report, exit } = await this.withSession(flags, 'write', (session) => session.run(phases))
+    return this.show(output, report, renderRun, { exit })
+  }
+
+  /** Rolls back phases, or shows the plan of the first one with --dry-run. */
+  protected async rollBack(
+    flags: SessionFlags & {
+      readonly to?: number | undefined
+      readonly 'dry-run': boolean
+      readonly output: ReportFormat
+    },
+  ): Promise<ExitCode> {
+    const { to, output } = flags
+    if (flags['dry-run']) {
+      const { renderPlan } = await import('../../output/rotation/plan.ts')
+      const plan = await this.withSession(flags, 'read', (session) => session.dryRollback(to))
+      return this.show(output, plan, (shown, view) => renderPlan(shown, view, true))
+    }
+    const { renderRun } = await import('../../output/rotation/run.ts')
+    const { report, exit } = await this.withSession(flags, 'write', (session) => session.rollback(to))
+    return this.show(output, report, renderRun, { exit })
   }
 
   /** Returns the outcome for the old CA's key: archived in a folder, or destroyed if none is given. */

@@ -1,11 +1,14 @@
 import { whyFailed } from '../../cli/operator-program.ts'
-import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Action, Step } from '../../rotation/action.ts'
 import { nodeOf } from '../../rotation/effects.ts'
 import type { Inventory } from '../../rotation/inventory.ts'
+import { manualRotation, type PhaseTable, phaseCommand } from '../../rotation/phase-table.ts'
 
 // The operator's own commands before and after a phase and each of its nodes: to drain a load balancer, or to silence an alert.
+
+/** Runs in phase 3 of `kcert rotate-sa-key`, in place of a question. */
+export const uploadWhen = 'upload-jwks'
 
 export type Hook = NonNullable<Inventory['hooks']>[number]
 
@@ -87,6 +90,7 @@ export class PhaseHooks {
 export function hookRunner(
   env: Readonly<Record<string, string | undefined>>,
   note: (text: string) => void,
+  table: PhaseTable = manualRotation,
 ): RunHook {
   return async ({ name, when, argv, timeoutSeconds = 60 }, { phase, node }) => {
     const shown = name ?? argv.join(' ')
@@ -95,13 +99,13 @@ export function hookRunner(
     // Ctrl-C stops kcert between two actions; a running hook finishes.
     const processOptions = { timeoutMs: timeoutSeconds * 1000, detached: true, indent: '    ' }
     const why = await whyFailed(argv, { env: { ...env, ...own }, ...processOptions }, note)
-    if (why !== undefined) throw failure(shown, why, phase)
+    if (why !== undefined) throw failure(table, shown, why, phase)
   }
 }
 
-function failure(shown: string, why: string, phase: number): KcertError {
+function failure(table: PhaseTable, shown: string, why: string, phase: number): KcertError {
   return new KcertError('KCERT_ROTATION_HOOK', `hook ${JSON.stringify(shown)} failed`, {
     why,
-    next: commandLine`kcert rotate-ca --phase ${phase}`,
+    next: phaseCommand(table, phase),
   })
 }

@@ -1,13 +1,14 @@
-import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Action } from '../../rotation/action.ts'
 import { nodeOf } from '../../rotation/effects.ts'
+import { type PhaseTable, phaseCommand } from '../../rotation/phase-table.ts'
 import type { Pace } from '../../rotation/ports.ts'
 
 export const pauses = ['nodes', 'phases'] as const
 export type PauseBetween = (typeof pauses)[number]
 
 interface Pauses {
+  readonly table: PhaseTable
   readonly between: PauseBetween | undefined
   readonly rollEveryMs: number
   readonly pace: Pace
@@ -23,7 +24,7 @@ interface Pauses {
  * Returns the wait before each action: for the operator's confirmation before another node, and for the interval between
  * two workloads. Concurrent lanes wait one after the other.
  */
-export function pausing({ between, rollEveryMs, pace, goesOn, stop, begin }: Pauses) {
+export function pausing({ table, between, rollEveryMs, pace, goesOn, stop, begin }: Pauses) {
   let lastNode: string | undefined
   let lastRollMs = Number.NEGATIVE_INFINITY
   let turn: Promise<void> = Promise.resolve()
@@ -31,7 +32,7 @@ export function pausing({ between, rollEveryMs, pace, goesOn, stop, begin }: Pau
     stop()
     const node = between === 'nodes' ? nodeOf(action) : undefined
     if (node !== undefined && node !== lastNode) {
-      if (lastNode !== undefined && !(await goesOn(node))) throw paused(node, action.phase)
+      if (lastNode !== undefined && !(await goesOn(node))) throw paused(table, node, action.phase)
       lastNode = node
     }
     if (action.kind === 'rollout' && rollEveryMs > 0) {
@@ -49,9 +50,9 @@ export function pausing({ between, rollEveryMs, pace, goesOn, stop, begin }: Pau
   }
 }
 
-function paused(node: string, phase: number): KcertError {
+function paused(table: PhaseTable, node: string, phase: number): KcertError {
   return new KcertError('KCERT_ROTATION_INTERRUPTED', `stopped before node ${node}`, {
     why: 'you answered no; completed actions stay in place',
-    next: commandLine`kcert rotate-ca --phase ${phase}`,
+    next: phaseCommand(table, phase),
   })
 }

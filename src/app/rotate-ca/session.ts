@@ -30,13 +30,15 @@ import type {
 } from '../../rotation/report.ts'
 import { isNodeAct, type PrepareRunbook, runbookOf } from '../../rotation/runbook.ts'
 import { type PlannedPhase, Rotation, type RotationEvent, refused } from '../../rotation/runner.ts'
+import { keyRow } from '../../rotation/service-account-key/phase-table.ts'
+import { uploadId } from '../../rotation/service-account-key/phases/3-await-verifiers.ts'
 import type { Snapshot } from '../../rotation/snapshot.ts'
 import { nextOf, statusReport } from '../../rotation/status-report.ts'
 import type { Target } from '../../rotation/target.ts'
 import { defaultSettings, type Settings } from '../../rotation/target-reading.ts'
 import { verificationReport } from '../../rotation/verification-report.ts'
 import { timeOf } from '../../rotation/views.ts'
-import { type Hook, PhaseHooks, type RunHook } from './hooks.ts'
+import { type Hook, PhaseHooks, type RunHook, uploadWhen } from './hooks.ts'
 import { type PauseBetween, pausing } from './pauses.ts'
 
 // The work of the rotate-ca commands, on any observer, executor and journal: the real ones, or the simulated
@@ -145,7 +147,8 @@ export class RotationSession {
     options: SessionOptions,
     operator: Operator,
   ): Promise<RotationSession> {
-    if (options.pauseBetween !== undefined && operator.choose === undefined) throw nobodyToPauseFor()
+    if (options.pauseBetween !== undefined && operator.choose === undefined)
+      throw nobodyToPauseFor(options.playbook)
     const { playbook } = options
     const chosen = choicesIn(readJournal(await ports.journal.read()), playbook)
     const settings: Settings = { ...defaultSettings, ...options.presets, ...chosen, ...options.settings }
@@ -156,7 +159,7 @@ export class RotationSession {
       executor,
       observer,
       journal,
-      pace: interruptible(ports.pace, operator.interrupted),
+      pace: interruptible(ports.pace, operator.interrupted, playbook),
       settings,
       emit: (event) => session.watch(event),
       confirm: async (plan, { observed, target }) => {
@@ -166,11 +169,12 @@ export class RotationSession {
       },
       ask: (question, id) => session.ask(question, id),
       before: pausing({
+        table: playbook,
         between: options.pauseBetween,
         rollEveryMs: options.rollEveryMs,
         pace: ports.pace,
         goesOn: (node) => session.goesOnWith(`node ${node}`),
-        stop: () => interruption(operator.interrupted),
+        stop: () => interruption(operator.interrupted, commandLine`${fixed(playbook.command)}`),
         begin: async (action) => {
           if (options.byRunbook && isNodeAct(action)) throw forRunbook(playbook, action, session.isUndoing)
           await session.hooks?.before(action)
@@ -392,8 +396,9 @@ export class RotationSession {
     state: RotationProgress['state'],
   ): Promise<{ oldKeys?: KeptKeys }> {
     const { ports, rotation } = this
-    if (state !== 'finished' || ports.oldKeys === undefined || !isOfFinished(rotation.history, this.playbook))
-      return {}
+    const isFinished = state === 'finished' && isOfFinished(rotation.history, this.playbook)
+    // Only keys of CAs can be archived or destroyed.
+    if (!isFinished || ports.oldKeys === undefined || this.playbook.replaces === 'key') return {}
     const { findOldKeys } = await import('./find-old-keys.ts')
     const names = observed.nodes.filter(({ isControlPlane }) => isControlPlane).map(({ name }) => name)
     const olds = changesIn(rotation.history, this.playbook).map(({ ca, oldCa }) => ({ ca, ...oldCa }))
@@ -490,6 +495,12 @@ export class RotationSession {
 
   private async ask(question: string, id: string): Promise<boolean> {
     const { choose, note } = this.operator
+    const { hooks = [], runHook } = this.options
+    const upload = id === uploadId ? hooks.find(({ when }) => when === uploadWhen) : undefined
+    if (upload !== undefined && runHook !== undefined) {
+      await runHook(upload, { phase: keyRow('await-verifiers').number })
+      return true
+    }
     // --yes confirms only the plan. Each manual step needs a separate confirmation or --waive.
     if (choose === undefined || this.options.yes) {
       note([`not confirmed: ${question}`, commandLine`  to accept the risk: --waive ${id}`].join('\n'))
@@ -565,13 +576,14 @@ export function begunPhases(history: readonly JournalEntry[], copied: readonly n
 }
 
 /** Returns a sleep that Ctrl-C ends: a wait need not be finished, unlike an act. */
-function interruptible(pace: Pace, interrupted: AbortSignal): Pace {
+function interruptible(pace: Pace, interrupted: AbortSignal, { command }: PhaseTable): Pace {
+  const again = commandLine`${fixed(command)}`
   return {
     now: () => pace.now(),
     sleep: async (ms) => {
-      interruption(interrupted)
+      interruption(interrupted, again)
       await pace.sleep(ms)
-      interruption(interrupted)
+      interruption(interrupted, again)
     },
   }
 }
@@ -592,9 +604,9 @@ function unconfirmed(table: PhaseTable, { number, title }: PhasePlanView): Kcert
   })
 }
 
-function nobodyToPauseFor(): KcertError {
+function nobodyToPauseFor({ command }: PhaseTable): KcertError {
   return new KcertError('KCERT_USAGE', '--pause-between requires a terminal to ask on', {
     why: 'without a terminal, run one phase at a time with --yes',
-    next: 'kcert rotate-ca',
+    next: commandLine`${fixed(command)}`,
   })
 }

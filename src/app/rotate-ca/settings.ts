@@ -2,7 +2,7 @@ import type { CertificateAuthority } from '../../ca/certificate-authority.ts'
 import type { FlagsOf } from '../../cli/base-command.ts'
 import type { Context } from '../../cli/context.ts'
 import { parseDuration } from '../../cli/instant.ts'
-import { commandLine } from '../../errors/command-line.ts'
+import { commandLine, fixed } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { certificateRecord } from '../../rotation/certificate-record.ts'
 import { etcdRotation } from '../../rotation/etcd/phase-table.ts'
@@ -13,7 +13,9 @@ import type { Settings } from '../../rotation/target-reading.ts'
 import type { rotationSettingsFlags } from './flags.ts'
 
 /** The values of the flags that configure a rotation; some commands have only some of them. */
-export type RotationSettingsFlags = Partial<FlagsOf<typeof rotationSettingsFlags>>
+export type RotationSettingsFlags = Partial<FlagsOf<typeof rotationSettingsFlags>> & {
+  readonly proof?: Settings['proof'] | undefined
+}
 
 /** Returns true for the value of --ca that selects etcd's CA. */
 export function isEtcd(ca: string | undefined): boolean {
@@ -51,6 +53,7 @@ export function settingsOf(flags: RotationSettingsFlags, given: GivenCas): Parti
     ...(ca === undefined ? {} : { cas: casOf(ca) }),
     ...(flags['no-bridge'] || isCompromise ? { withBridge: false } : {}),
     ...(reason === undefined ? {} : { reason }),
+    ...(flags.proof === undefined ? {} : { proof: flags.proof }),
     ...(flags['new-keys'] || isCompromise ? { newKeys: true } : {}),
     ...(flags['max-unavailable'] === undefined ? {} : { atOnce: flags['max-unavailable'] }),
     ...(flags['trust-reloading-clients'] === false ? { trustsReloadingClients: false } : {}),
@@ -108,13 +111,16 @@ function checkValidity(file: string, { certificate }: CertificateAuthority, now:
 }
 
 /** Returns the phases that --phase, --through and --all select; undefined without these flags. Throws KCERT_USAGE. */
-export function phasesOf(flags: {
-  readonly phase?: string | undefined
-  readonly through?: number | undefined
-  readonly all?: boolean
-  readonly ca?: string | undefined
-}): readonly number[] | undefined {
-  const last = tableOf(flags.ca).rows.length
+export function phasesOf(
+  flags: {
+    readonly phase?: string | undefined
+    readonly through?: number | undefined
+    readonly all?: boolean
+    readonly ca?: string | undefined
+  },
+  table = tableOf(flags.ca),
+): readonly number[] | undefined {
+  const last = table.rows.length
   if (flags.all) return range(1, last)
   if (flags.through === undefined && flags.phase === undefined) return undefined
   const asked = flags.phase ?? `1-${flags.through}`
@@ -126,7 +132,7 @@ export function phasesOf(flags: {
       `invalid phase ${JSON.stringify(flags.phase ?? String(flags.through))}: phases are 1 to ${last}`,
       {
         why: 'the value is a phase or a range, for example 3 or 2-6',
-        next: 'kcert rotate-ca',
+        next: commandLine`${fixed(table.command)}`,
       },
     )
   }

@@ -49,14 +49,6 @@ back: finish it, then rotate to any CA with --ca-cert and --ca-key.`
 
   protected override async perform() {
     const { flags } = await this.parse(RotateCaRollback)
-    const { to, output } = flags
-    if (flags['dry-run']) {
-      const { renderPlan } = await import('../../output/rotation/plan.ts')
-      const plan = await this.withSession(flags, 'read', (session) => session.dryRollback(to))
-      return this.show(output, plan, (shown, view) => renderPlan(shown, view, true))
-    }
-    const { renderRun } = await import('../../output/rotation/run.ts')
-    const { report, exit } = await this.withSession(flags, 'write', (session) => session.rollback(to))
-    return this.show(output, report, renderRun, { exit })
+    return this.rollBack(flags)
   }
 }

@@ -19,8 +19,8 @@ they signed: mounted into pods, in Secrets and ConfigMaps, and in kubeconfigs on
 mounted. No command renews the others: the plan lists each of them with its owner.
 
 The plan names the other programs that may verify tokens, the restarts on each node, and the waiting time. It shows
-what blocks a rotation, for example control planes with different keys, or an external signer. kcert does not run the steps yet: run
-them by hand.
+what blocks a rotation, for example control planes with different keys, or an external signer. For the files that one phase changes,
+line by line, run kcert rotate-sa-key --phase N --dry-run.
 
 kcert reads only the claims of tokens. On a node, the signature of a token never leaves the node. The plan contains no token and no key.`
 

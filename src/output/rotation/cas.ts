@@ -1,16 +1,24 @@
-import type { CaView, CertificateView } from '../../rotation/report.ts'
+import type { CaView, CertificateView, KeyView } from '../../rotation/report.ts'
 import { fieldLines } from '../fields.ts'
 import type { View } from '../view.ts'
 
-/** Returns the CAs in rotation, one line each. */
-export function caLines(cas: readonly CaView[], view: View): string[] {
-  return fieldLines(
-    view,
-    cas.map(({ ca, oldCa, newCa, hasBridge }) => [
+/** Returns what is rotated, one line each: CAs, or the service account key. */
+export function caLines({ cas, serviceAccountKey: key }: Rotated, view: View): string[] {
+  return fieldLines(view, [
+    ...cas.map(({ ca, oldCa, newCa, hasBridge }): [string, string] => [
       `${ca} CA`,
       `${caText(oldCa)} → ${caText(newCa)}${hasBridge ? ', with a bridge certificate' : ''}`,
     ]),
-  )
+    ...(key === undefined
+      ? []
+      : [['key ID', `${key.oldKeyId} → ${key.newKeyId ?? '(created in phase 1)'}`] as [string, string]]),
+  ])
+}
+
+/** The part of a report that says what is rotated. */
+export interface Rotated {
+  readonly cas: readonly CaView[]
+  readonly serviceAccountKey?: KeyView | undefined
 }
 
 function caText({ subject, notAfter }: CertificateView): string {

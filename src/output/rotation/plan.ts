@@ -42,10 +42,10 @@ export function renderPlan(plan: RotationPlan, view: View, isUndo = false): stri
   )
   if (plan.scope === 'phase') {
     const none = isUndo && phases.length === 0 ? ['nothing to roll back'] : []
-    return joinSections([caLines(plan.cas, view), ...phases, none])
+    return joinSections([caLines(plan, view), ...phases, none])
   }
   return joinSections([
-    [view.paint.heading('CA rotation plan; nothing was written'), ...caLines(plan.cas, view)],
+    [view.paint.heading('CA rotation plan; nothing was written'), ...caLines(plan, view)],
     partyLines('TRUST HOLDER', plan.trustHolders, view),
     partyLines('CREDENTIAL HOLDER', plan.credentialHolders, view),
     ...phases,

@@ -64,7 +64,7 @@ export function renderServiceAccountKeyPlan(plan: ServiceAccountKeyPlan, view: V
     blockers.length === 0 ? ['nothing blocks the rotation'] : blockerLines(blockers, view),
     [
       `about ${durationText(plan.estimatedSeconds)} in total, estimated from measurements`,
-      'kcert does not run these steps yet: run them by hand, and check each before the next',
+      'next: kcert rotate-sa-key --phase 1 --dry-run',
     ],
   ])
 }
@@ -151,10 +151,11 @@ function verifierLines(
 }
 
 function stepLines(step: ServiceAccountKeyPlan['steps'][number], number: number, view: View): string[] {
-  const { title, actions, check, waitSeconds, estimatedSeconds } = step
+  const { title, phases, actions, check, waitSeconds, estimatedSeconds } = step
+  const [first = 1, last = first] = [phases[0], phases.at(-1)]
   const waits = waitSeconds > 0 ? ` and ${durationText(waitSeconds)} of waiting` : ''
   return [
-    `${view.paint.heading(`step ${number}`)} ${title}; about ${durationText(estimatedSeconds)}${waits}`,
+    `${view.paint.heading(`step ${number}`)} ${title} (${first === last ? `phase ${first}` : `phases ${first} to ${last}`}); about ${durationText(estimatedSeconds)}${waits}`,
     ...actions.flatMap((action) => indentedLines(printable(action), '  ', view)),
     ...indentedLines(`complete when: ${printable(check)}`, '  ', view),
   ]

@@ -11,17 +11,21 @@ import { placesText, splitPlace } from './places.ts'
 
 type PhaseView = RotationStatus['phases'][number]
 
-const states = {
-  'not-started': 'not started',
-  'in-progress': 'in progress',
-  finished: 'finished: the old CA is no longer trusted',
-} as const
+const states = { 'not-started': 'not started', 'in-progress': 'in progress', finished: 'finished' } as const
 
-const positions = {
+const ofCas = {
+  finished: 'the old CA is no longer trusted',
   preparing: 'certificates of the new CA are not used yet',
   reissuing: 'certificates of the new CA are in use',
   removing: 'the old CA is being removed; rollback is no longer possible',
 } as const
+
+const ofKey: Readonly<Record<keyof typeof ofCas, string>> = {
+  finished: 'tokens of the old key are no longer accepted',
+  preparing: 'nothing signs with the new key yet',
+  reissuing: 'the new key signs tokens',
+  removing: "kcert's files are being deleted; rollback is no longer possible",
+}
 
 /** Returns the state of the rotation and the next command. */
 export function renderProgress(status: RotationStatus, view: View): string {
@@ -41,12 +45,15 @@ export function renderStatus(status: RotationStatus, view: View): string {
 }
 
 function headLines(status: RotationStatus, view: View): string[] {
-  return [`${view.paint.heading('CA rotation')} ${progressText(status)}`, ...caLines(status.cas, view)]
+  const what = status.serviceAccountKey === undefined ? 'CA rotation' : 'service account key rotation'
+  return [`${view.paint.heading(what)} ${progressText(status)}`, ...caLines(status, view)]
 }
 
 /** Returns the state in a few words: "in progress: certificates of the new CA are not used yet". */
-export function progressText({ state, position }: RotationStatus): string {
-  return state === 'in-progress' ? `${states[state]}: ${positions[position]}` : states[state]
+export function progressText({ state, position, serviceAccountKey }: RotationStatus): string {
+  const texts = serviceAccountKey === undefined ? ofCas : ofKey
+  if (state === 'not-started') return states[state]
+  return `${states[state]}: ${texts[state === 'finished' ? state : position]}`
 }
 
 function phaseLines({ phases }: RotationStatus, view: View): string[] {

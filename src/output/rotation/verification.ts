@@ -14,7 +14,7 @@ export function renderVerification({ ok, cas, checks }: RotationVerification, vi
   const more = findings.length - mostFindings
   const accepted = checks.flatMap(({ accepted: its = [] }) => its)
   return joinSections([
-    caLines(cas, view),
+    caLines({ cas }, view),
     table(view, checks, [
       statusColumn('OK', paint, ({ ok }) => yesOrNo[`${ok}`]),
       { title: 'CHECK', cell: ({ what }) => what, shrinkTo: 24 },

@@ -323,7 +323,8 @@ class Imagined implements Issuing {
     const manager = this.manager()
     const path = manager?.process?.flags['root-ca-file']
     const trust = manager && path ? certificatesIn(this.tables.files.get(fileKey(manager.node, path))) : []
-    if (trust.length === 0) return
+    // A playbook observes only what it needs.
+    if (trust.length === 0 || this.now.published === undefined) return
     this.now.published = this.now.published.map((one) =>
       !one.isActive || one.unread !== undefined || (one.trust !== undefined && isSameTrust(one.trust, trust))
         ? one

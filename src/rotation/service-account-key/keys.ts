@@ -1,4 +1,5 @@
 import { commandLine } from '../../errors/command-line.ts'
+import { shortList } from '../../errors/short-list.ts'
 import { type FlagChanges, shutdownDelayMs } from '../../pki/component-flags.ts'
 import type { Step, Task } from '../action.ts'
 import type { Digest } from '../certificate-record.ts'
@@ -119,7 +120,7 @@ export function whyUnlike(
   if ('unread' in keyIds) return `/openid/v1/jwks: ${keyIds.unread}`
   const [now, wanted] = [new Set(keyIds.value), new Set(keys.map(keyIdFor))]
   if (now.size === wanted.size && now.isSubsetOf(wanted)) return undefined
-  return `verifies tokens of ${keyIds.value.join(', ')}`
+  return `verifies tokens of ${shortList(keyIds.value)}`
 }
 
 /** Returns true when the API server verifies tokens with this key; false if that is not known. */

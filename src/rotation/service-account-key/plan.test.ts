@@ -263,6 +263,6 @@ test('shows the plan as text', () => {
   expect(text).toContain('service account key rotation plan; nothing was written\nkey ID: one\n')
   expect(text).toMatch(/cp1\/kube-apiserver +this key +this key +\/etc\/kubernetes\/pki\/sa.pub +15s/)
   expect(text).toMatch(/^8 +this key +cp1, cp2, cp3, w1$/m)
-  expect(text).toContain('kcert does not run these steps yet')
+  expect(text).toContain('next: kcert rotate-sa-key --phase 1 --dry-run')
   expect(text).toContain('nothing blocks the rotation')
 })

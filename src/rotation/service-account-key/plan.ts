@@ -295,6 +295,7 @@ function routineSteps({ apiServers, managers }: Found, verifiers: { readonly may
   return [
     {
       title: 'API servers verify both keys',
+      phases: [1, 2, 3],
       actions: [
         'create the new key pair; delete the Secret kubeadm-certs if it exists',
         'write the public keys on every control plane: the old one, then the new one',
@@ -314,6 +315,7 @@ function routineSteps({ apiServers, managers }: Found, verifiers: { readonly may
     },
     {
       title: 'API servers and controller managers sign with the new key',
+      phases: [4],
       actions: [
         'on every control plane, write the public keys: the new one, then the old one; then the new private key',
         'restart the API servers one at a time, then the controller managers, the leader last',
@@ -324,6 +326,7 @@ function routineSteps({ apiServers, managers }: Found, verifiers: { readonly may
     },
     {
       title: 'every token is of the new key',
+      phases: [5, 6],
       actions: [
         'restart the kubelets in batches: this renews the tokens that they mounted',
         'replace the tokens listed above: create a second Secret for the same ServiceAccount, give it to the owner, then delete the first',
@@ -335,6 +338,7 @@ function routineSteps({ apiServers, managers }: Found, verifiers: { readonly may
     },
     {
       title: 'API servers verify only the new key',
+      phases: [7, 8],
       actions: [
         'on every control plane, write only the new public key, and restore the manifest',
         'restart the API servers one at a time',
@@ -351,6 +355,7 @@ function compromiseSteps({ apiServers, managers, nodes }: Found): Step[] {
   return [
     {
       title: 'every process uses only the new key',
+      phases: [1, 2, 3, 4, 5, 6, 7, 8],
       actions: [
         'create the new key pair; delete the Secret kubeadm-certs if it exists',
         'write sa.pub and sa.key on every control plane',

@@ -1,7 +1,7 @@
 import { shortList } from '../../errors/short-list.ts'
 import type { Phase, Refusal } from '../phase.ts'
 import { unreachableNodes, unservedLayouts, when, withoutApiServer } from '../refusals.ts'
-import { apiServers, fileAt, fileKey, type Observed, type Snapshot } from '../snapshot.ts'
+import { apiServerOn, apiServers, fileAt, fileKey, type Observed, type Snapshot } from '../snapshot.ts'
 import type { Target } from '../target.ts'
 import { keyTestedMinors, untestedVersions } from '../tested-versions.ts'
 import { upgradeInProgress } from '../upgrades.ts'
@@ -37,11 +37,25 @@ export function keyPreflight(
   ]
 }
 
-/** Returns why no phase can start or be complete: a kubelet on any node may have mounted tokens of the old key. */
-export function unseenNodes(observed: Observed<'nodes'>): readonly Refusal[] {
+/**
+ * Returns why no phase can start or be complete: a kubelet that kcert cannot see may have mounted tokens of the old key, and an API server
+ * that is not defined now may come back with the old files.
+ */
+export function unseenNodes(observed: Observed<'nodes' | 'components'>): readonly Refusal[] {
   const why =
     'tokens of the old key may be mounted there; repair the node, or delete its Node object if it is gone'
-  return unreachableNodes(observed, why)
+  const missing = observed.nodes.filter(
+    ({ name, isControlPlane, unreachable }) =>
+      isControlPlane && unreachable === undefined && apiServerOn(observed, name) === undefined,
+  )
+  return [
+    ...unreachableNodes(observed, why),
+    ...when(missing.length > 0, {
+      what: `no kube-apiserver is defined on control-plane nodes: ${shortList(missing.map(({ name }) => name))}`,
+      why: 'when it starts again, it would verify and sign with the keys of its own files; put its manifest back, or delete the Node object if the node is gone',
+      next,
+    }),
+  ]
 }
 
 function withoutKeyFiles(observed: Observed<'components'>): readonly Refusal[] {

@@ -66,7 +66,14 @@ export const serviceAccountKeyPlanSchema = v.object({
     maxAgeSeconds: described(seconds, 'how long they may keep /openid/v1/jwks'),
   }),
   steps: v.array(
-    v.object({ title: text, actions: texts, check: text, waitSeconds: seconds, estimatedSeconds: seconds }),
+    v.object({
+      title: text,
+      phases: described(v.array(v.number()), 'phases of kcert rotate-sa-key that do this'),
+      actions: texts,
+      check: text,
+      waitSeconds: seconds,
+      estimatedSeconds: seconds,
+    }),
   ),
   restarts: v.array(
     v.object({

@@ -6,6 +6,7 @@ import { keyPart, publicPaths } from '../keys.ts'
 import type { KeyObservation } from '../observation.ts'
 import { keyRow } from '../phase-table.ts'
 import { externalVerifiersIn, jwksMaxAgeSeconds } from '../plan.ts'
+import { unreadTokens } from '../tokens.ts'
 
 type Sees = Exclude<keyof KeyObservation, 'atMs' | 'certificates'>
 
@@ -15,8 +16,9 @@ export const maxAgeId = 'jwks-max-age'
 
 const informed = keyPart<Sees>((observed, target) => {
   const { mayExist } = externalVerifiersIn(observed)
-  if (!mayExist || target.reason === 'compromise' || hasSignedNew(observed, target))
-    return { gaps: [], steps: [] }
+  if (target.reason === 'compromise' || hasSignedNew(observed, target)) return { gaps: [], steps: [] }
+  // The audiences of a token show who verifies it.
+  if (!mayExist) return { gaps: unreadTokens(observed), steps: [] }
   const { waivers } = target
   const untilMs = servedSinceMs(observed) + jwksMaxAgeSeconds * 1000
   const uploads = waivers.has(uploadId)

@@ -92,7 +92,9 @@ function handedOver(observed: Observed<'tokens'>, token: FoundToken, { newKey }:
   const { namespace, serviceAccount } = token.claims
   const [place = ''] = token.place.split(' ')
   const [, name = ''] = place.split('/')
-  const isOwn = token.kind === 'Secret' && token.claims.boundTo === `secret ${name}`
+  // The signature of a token is not verified, and anyone may write its claims: they must name the Secret that has it.
+  const isOwn =
+    token.kind === 'Secret' && place === `${namespace}/${name}` && token.claims.boundTo === `secret ${name}`
   const isReplaced = heldTokens(observed, keyIdFor(newKey)).some(
     ({ kind, claims }) =>
       kind === 'Secret' && claims.namespace === namespace && claims.serviceAccount === serviceAccount,

@@ -1,0 +1,74 @@
+import { rotationConsentFlags } from '../app/rotate-ca/flags.ts'
+import { KeyRotationCommand } from '../app/rotate-sa-key/command.ts'
+import { keyPlaceFlags, keySettingsFlags } from '../app/rotate-sa-key/flags.ts'
+import * as Flag from '../cli/flags.ts'
+import type { ExitCode } from '../errors/codes.ts'
+import { keyRotation } from '../rotation/service-account-key/phase-table.ts'
+
+export default class RotateSaKey extends KeyRotationCommand {
+  static override summary = 'Rotate the service account key in eight phases, without a rejected token.'
+
+  static override description =
+    `Without --phase, show the state of the rotation and the next command, and write nothing. To continue after Ctrl-C, a crash or a lost
+node, run the phase again: kcert skips completed work.
+
+API servers and controller managers read the key only when they start. So kcert restarts every API server three times: to verify tokens of
+both keys (phase 2), to sign with the new key (phase 4), and to drop the old key (phase 7). For these restarts, it sets
+--shutdown-delay-duration=15s where there is none, and removes it in phase 7. Files change in an order in which an API server can restart at
+any moment.
+
+Phase 3 waits for other programs that verify tokens. They may keep a copy of /openid/v1/jwks for an hour. A hook of the inventory with
+"when: upload-jwks" uploads it.
+
+Phase 5 restarts the kubelets whose pods have tokens of the old key, in batches, which renews these tokens. kcert proves it by the key ID of
+each mounted token. For a legacy token in a Secret, kcert creates a second Secret and names the owner. kcert deletes no token.
+
+Phase 6 proves that no client uses the old key. By default, kcert waits until a token that a client keeps in memory counts as stale (3,607 s),
+and then watches the counters of stale and legacy tokens. --proof audit asks for the result of kcert audit. --proof pods compares the start
+time of each pod.
+
+With --reason compromise, phase 4 drops the old key at once. The plan says which clients are logged out, and for how long.
+
+You can roll back phases 1 to 7 with kcert rotate-sa-key rollback. A lock on this machine and a Lease in the cluster prevent a second
+rotation at the same time. The journal contains key IDs and paths, but no keys and no tokens.`
+
+  static override exitCodes = KeyRotationCommand.exitsOf({
+    ...Flag.clusterExits,
+    done: 'the phases are complete, or the state was shown',
+    usage: 'wrong usage, or no inventory',
+    no: 'a phase is incomplete, declined or stopped by Ctrl-C',
+    unreachable: 'the cluster or a node did not answer, or another kcert is running; run the command again',
+    refused:
+      'refused: out of order, drift, a token would be rejected, or no terminal to confirm on (use --yes)',
+  })
+
+  static override examples = KeyRotationCommand.examplesOf({
+    'Show the state and the next command': 'kcert rotate-sa-key',
+    'Show what phase 2 would do': 'kcert rotate-sa-key --phase 2 --dry-run',
+    'Run one phase, after confirmation': 'kcert rotate-sa-key --phase 2',
+    'Run all phases that can be rolled back, from a script': 'kcert rotate-sa-key --through 7 --yes',
+    'Drop a leaked key at once': 'kcert rotate-sa-key --all --reason compromise',
+  })
+
+  static override flags = {
+    phase: Flag.value('N|N-M', 'phase or range of phases to run, for example 3 or 2-6', {
+      exclusive: ['through', 'all'],
+    }),
+    through: Flag.number('N', 'run all phases up to this one', {
+      min: 1,
+      max: keyRotation.rows.length,
+      exclusive: ['phase', 'all'],
+    }),
+    all: Flag.boolean('run all eight phases', { exclusive: ['phase', 'through'] }),
+    ...rotationConsentFlags,
+    ...keyPlaceFlags,
+    ...keySettingsFlags,
+    output: Flag.reportFormat('output format'),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(RotateSaKey)
+    const { phasesOf } = await import('../app/rotate-ca/settings.ts')
+    return this.runAsked(flags, phasesOf(flags, keyRotation))
+  }
+}

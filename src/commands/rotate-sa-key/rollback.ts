@@ -1,0 +1,52 @@
+import { rotationConsentFlags } from '../../app/rotate-ca/flags.ts'
+import { KeyRotationCommand } from '../../app/rotate-sa-key/command.ts'
+import { keyPlaceFlags, keySettingsFlags } from '../../app/rotate-sa-key/flags.ts'
+import * as Flag from '../../cli/flags.ts'
+
+const { waive, 'max-unavailable': maxUnavailable } = keySettingsFlags
+
+export default class RotateSaKeyRollback extends KeyRotationCommand {
+  static override summary =
+    'Roll back phases of a rotation of the service account key, the last one first: restore its files.'
+
+  static override description =
+    `Before a phase changes a file, kcert copies it on its node and adds it to an index. The copies are enough for a rollback, even
+without the journal. Without --to, kcert rolls back only the last phase. --to 2 restores the state after phase 2. --to 0 rolls back the
+whole rotation and deletes the new key.
+
+The rollback of phase 4 also renews mounted tokens of the new key. kcert does not roll back phase 2 while a token of the new key is mounted or
+stored, because no API server would accept it. Phase 8 cannot be rolled back. After a leak of the key, phases 4 and 7 cannot be rolled back
+either.`
+
+  static override exitCodes = KeyRotationCommand.exitsOf({
+    ...Flag.clusterExits,
+    done: 'the phases are rolled back, or there was nothing to roll back',
+    usage: 'wrong usage, or no inventory',
+    no: 'declined, stopped by Ctrl-C, or a step timed out',
+    unreachable: 'the cluster or a node did not answer, or another kcert is running; run the command again',
+    refused: 'refused: phase 8, tokens in use, drift, or no terminal to confirm on (use --yes)',
+  })
+
+  static override examples = KeyRotationCommand.examplesOf({
+    'Roll back the last phase': 'kcert rotate-sa-key rollback',
+    'Show what that would do': 'kcert rotate-sa-key rollback --dry-run',
+    'Roll back the whole rotation, from a script': 'kcert rotate-sa-key rollback --to 0 --yes',
+  })
+
+  static override flags = {
+    to: Flag.number('N', 'last phase to keep; 0 keeps none (default the phase before the last)', {
+      min: 0,
+      max: 7,
+    }),
+    ...rotationConsentFlags,
+    'max-unavailable': maxUnavailable,
+    waive,
+    ...keyPlaceFlags,
+    output: Flag.reportFormat('output format'),
+  }
+
+  protected override async perform() {
+    const { flags } = await this.parse(RotateSaKeyRollback)
+    return this.rollBack(flags)
+  }
+}
