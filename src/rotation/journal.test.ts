@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { CertificateRecord } from './certificate-record.ts'
-import { changesIn, type JournalRecord, journalLine, readJournal } from './journal.ts'
+import { changesIn, type JournalRecord, journalLine, readJournal, rememberedIn } from './journal.ts'
 import { manualRotation } from './phase-table.ts'
 
 // CAs in a journal.
@@ -70,5 +70,33 @@ test('refuses a journal with the phase events of another version', () => {
       ),
       next: 'kcert rotate-ca',
     }),
+  )
+})
+
+test.each([
+  ['null', null],
+  ['text', 'kid'],
+  ['without the new key', { oldKey: 'a'.repeat(64) }],
+  ['with a planned key', { oldKey: 'a'.repeat(64), newKey: 'planned:service-account/new' }],
+  ['with a PEM key', { oldKey: 'a'.repeat(64), newKey: '-----BEGIN PRIVATE KEY-----' }],
+])('reports service account keys that are %s as damage', (_, its) => {
+  const record = { kind: 'rotation', changes: [], key: its } as unknown as JournalRecord
+  expect(() => readJournal(`${journalLine(record, 0, undefined)}\n`)).toThrow(
+    expect.objectContaining({
+      code: 'KCERT_JOURNAL_DAMAGED',
+      why: expect.stringMatching(/^its service account keys do not have the format/),
+    }),
+  )
+})
+
+test('remembers a service account key, and refuses a proof that it does not know', () => {
+  const its = { oldKey: 'a'.repeat(64), newKey: 'b'.repeat(64) }
+  const text = (settings?: object) => {
+    const record = { kind: 'rotation', changes: [], key: its, settings } as unknown as JournalRecord
+    return `${journalLine(record, 0, undefined)}\n`
+  }
+  expect(rememberedIn(readJournal(text()), manualRotation)).toEqual({ changes: [], key: its })
+  expect(() => readJournal(text({ proof: '__proto__' }))).toThrow(
+    expect.objectContaining({ code: 'KCERT_JOURNAL_DAMAGED' }),
   )
 })

@@ -4,6 +4,7 @@ import type { Action } from './action.ts'
 import type { CertificateRecord, Digest } from './certificate-record.ts'
 import { type PhaseTable, rowNumbered } from './phase-table.ts'
 import type { EvidenceSnapshot, HandshakeRate, IntentSnapshot } from './snapshot.ts'
+import { tokenProofs } from './target.ts'
 import type { Remembered, Settings } from './target-reading.ts'
 
 // The journal: JSON lines, each with the digest of the previous line, so that a lost, changed or inserted line is detected. The
@@ -98,7 +99,7 @@ function entryOf(line: string, index: number): JournalEntry {
 }
 
 /** No digest follows the last line, so its CAs are checked separately. Throws KCERT_JOURNAL_DAMAGED. */
-function checkCas({ changes, key }: Readonly<Partial<RotationEntry>>, index: number): void {
+function checkCas({ changes, key, settings }: Readonly<Partial<RotationEntry>>, index: number): void {
   const cas: unknown = Array.isArray(changes) && changes.flatMap((change) => [change?.oldCa, change?.newCa])
   if (!Array.isArray(cas) || !cas.every(isRecord))
     throw damaged(index, 'its CAs do not have the format that kcert writes')
@@ -108,6 +109,8 @@ function checkCas({ changes, key }: Readonly<Partial<RotationEntry>>, index: num
     ![key?.oldKey, key?.newKey].every((digest) => /^[\da-f]{64}$/.test(String(digest)))
   )
     throw damaged(index, 'its service account keys do not have the format that kcert writes')
+  if (settings?.proof !== undefined && !tokenProofs.includes(settings.proof))
+    throw damaged(index, 'its proof is unknown: another version of kcert wrote it')
 }
 
 function isRecord(value: unknown): value is CertificateRecord {

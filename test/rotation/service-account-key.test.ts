@@ -275,6 +275,18 @@ test('does not return to a leaked key', async () => {
   })
 })
 
+test('deletes the Secret kubeadm-certs again if it was uploaded in the middle', async () => {
+  const scene = sceneOf()
+  const { cluster } = scene
+  await run(scene, 1, 2)
+  cluster.put('Secret kube-system/kubeadm-certs', { encrypted: true })
+  expect(await pending(scene, 1)).toEqual([
+    'Secret kube-system/kubeadm-certs: would give a joining control-plane node the old key',
+  ])
+  await run(scene, 1, 1)
+  expect(cluster.objects.has('Secret kube-system/kubeadm-certs')).toBe(false)
+})
+
 // --- the proofs of phase 6
 
 test('counters: waits until tokens in memory count as stale, and stops while a client uses one', async () => {

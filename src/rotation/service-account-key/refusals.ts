@@ -2,7 +2,7 @@ import { shortList } from '../../errors/short-list.ts'
 import type { Phase, Refusal } from '../phase.ts'
 import { unreachableNodes, unservedLayouts, when, withoutApiServer } from '../refusals.ts'
 import { apiServerOn, apiServers, fileAt, fileKey, type Observed, type Snapshot } from '../snapshot.ts'
-import type { Target } from '../target.ts'
+import { hasBegun, type Target } from '../target.ts'
 import { keyTestedMinors, untestedVersions } from '../tested-versions.ts'
 import { upgradeInProgress } from '../upgrades.ts'
 import { keysIn, privatePath, publicPaths, signers } from './keys.ts'
@@ -33,7 +33,9 @@ export function keyPreflight(
     ...withoutKeyFiles(observed),
     ...otherFiles(observed),
     ...otherKeys(observed, target),
-    ...(number === 1 ? [...blockersIn(observed), ...upgradeInProgress(observed, target, plan)] : []),
+    // Once phase 1 has begun, API servers may verify two keys, and it may run again for a node that joined.
+    ...(number === 1 && !hasBegun(target) ? blockersIn(observed) : []),
+    ...(number === 1 ? upgradeInProgress(observed, target, plan) : []),
   ]
 }
 

@@ -115,7 +115,7 @@ export const proveUnused = definePhase<Sees>(keyRow('prove-unused'), {
     if (reason === 'compromise') return []
     const unseen = {
       counters:
-        'the counters do not see tokens that a client requested for longer than an hour (kubectl create token --duration); --proof audit does',
+        'the counters do not see tokens that a client requested for longer than an hour (kubectl create token --duration), and they count every legacy token, also of the new key; --proof audit distinguishes all of them',
       audit: 'the audit log must cover every API server, at level Metadata or higher, since phase 4',
       pods: 'this proof does not see clients outside of pods; --proof counters does, and takes an hour',
     }
