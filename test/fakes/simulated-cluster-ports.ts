@@ -381,9 +381,9 @@ export class SimulatedObserver implements Observer {
       if (typeof data.tokenKey !== 'string') return []
       const [namespace = '', secret = ''] = name.split(' ')[1]!.split('/')
       const claims = claimsOf(data.tokenKey, namespace, String(data.serviceAccount), `secret ${secret}`)
-      const place = `${namespace}/${secret} data[token]`
+      const location = `${namespace}/${secret} data[token]`
       return [
-        { kind: 'Secret' as const, place, claims, ...(data.owner ? { owner: String(data.owner) } : {}) },
+        { kind: 'Secret' as const, location, claims, ...(data.owner ? { owner: String(data.owner) } : {}) },
       ]
     })
     return {

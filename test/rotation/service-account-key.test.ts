@@ -412,7 +412,7 @@ test('creates no Secret in the namespace that a forged token names', async () =>
   const claims = { keyId: keyIdFor(cluster.oldKey!), issuer: 'kubernetes/serviceaccount', audiences: [] }
   const forged = {
     kind: 'Secret',
-    place: 'shop/web data[token]',
+    location: 'shop/web data[token]',
     claims: { ...claims, namespace: 'kube-system', serviceAccount: 'admin', boundTo: 'secret web' },
   } as const
   const tokens = { ...observed.tokens, objects: [{ kind: 'Secret', tokens: { value: [forged] } }] } as const

@@ -32,8 +32,8 @@ export function heldTokens({ tokens, atMs }: Observed<'tokens'>, keyId: string):
 }
 
 /** Returns the ID with which the operator accepts that a token becomes invalid. */
-export function tokenId({ kind, place }: FoundToken): string {
-  return `${kind} ${place}`
+export function tokenId({ kind, location }: FoundToken): string {
+  return `${kind} ${location}`
 }
 
 /** Returns the service account and the owner of a token. */

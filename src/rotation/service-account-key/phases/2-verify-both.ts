@@ -73,7 +73,7 @@ function whyNewKeyIsUsed(observed: Observed<'tokens'>, { key }: Target) {
   if (keyId === undefined) return undefined
   const places = [
     ...nodesWithMounted(observed, keyId).keys(),
-    ...heldTokens(observed, keyId).map(({ place }) => place),
+    ...heldTokens(observed, keyId).map(({ location }) => location),
     ...unreadTokens(observed).map(({ at, what }) => `${at} (${what})`),
   ]
   if (places.length === 0) return undefined

@@ -60,7 +60,7 @@ export const renewTokens = definePhase<Sees>(keyRow('renew-tokens'), {
     const owners = Map.groupBy(tokens, holderOf)
     return [
       ...[...owners].map(
-        ([holder, its]) => `hand over a new token for ${holder}: ${its.map(({ place }) => place).join(', ')}`,
+        ([holder, its]) => `hand over a new token for ${holder}: ${its.map(({ location }) => location).join(', ')}`,
       ),
       ...(reason === 'compromise' ? ['restart the pods that still get 401 after 70 s'] : []),
     ]
@@ -90,7 +90,7 @@ export function isDropped(observed: Observed<'components' | 'servedKeys'>, key: 
  */
 function handedOver(observed: Observed<'tokens'>, token: FoundToken, { newKey }: KeyChange): readonly Task[] {
   const { namespace, serviceAccount } = token.claims
-  const [place = ''] = token.place.split(' ')
+  const [place = ''] = token.location.split(' ')
   const [, name = ''] = place.split('/')
   // The signature of a token is not verified, and anyone may write its claims: they must name the Secret that has it.
   const isOwn =
@@ -101,7 +101,7 @@ function handedOver(observed: Observed<'tokens'>, token: FoundToken, { newKey }:
   )
   const second = { kind: 'Secret', namespace, name: secondName(name, newKey) }
   const question = isOwn
-    ? `Give the token of Secret ${namespace}/${second.name} to the users of ${token.place} (${holderOf(token)}), then delete Secret ${place}.`
+    ? `Give the token of Secret ${namespace}/${second.name} to the users of ${token.location} (${holderOf(token)}), then delete Secret ${place}.`
     : `Replace the token in ${tokenId(token)} (${holderOf(token)}).`
   return [
     ...(isOwn && !isReplaced ? [patch(second, 'absent', { kind: 'token-secret', serviceAccount })] : []),
