@@ -1,7 +1,14 @@
 import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { CertificateRecord } from './certificate-record.ts'
-import { changesIn, type JournalRecord, journalLine, readJournal, rememberedIn } from './journal.ts'
+import {
+  changesIn,
+  type JournalRecord,
+  journalLine,
+  readJournal,
+  rememberedIn,
+  waiversIn,
+} from './journal.ts'
 import { manualRotation } from './phase-table.ts'
 
 // CAs in a journal.
@@ -99,4 +106,21 @@ test('remembers a service account key, and refuses a proof that it does not know
   expect(() => readJournal(text({ proof: '__proto__' }))).toThrow(
     expect.objectContaining({ code: 'KCERT_JOURNAL_DAMAGED' }),
   )
+})
+
+test('a rollback of a phase takes back what was confirmed in it', () => {
+  const records: readonly JournalRecord[] = [
+    { kind: 'waiver', id: 'asked', phase: 6 },
+    { kind: 'waiver', id: 'asked before', phase: 5 },
+    { kind: 'waiver', id: 'flag' },
+    { kind: 'phase', phase: 6, event: 'rolled-back' },
+    { kind: 'waiver', id: 'again', phase: 6 },
+  ]
+  const lines: string[] = []
+  for (const record of records) lines.push(journalLine(record, 1_000 * lines.length, lines.at(-1)))
+  expect([...waiversIn(readJournal(`${lines.join('\n')}\n`))]).toEqual([
+    ['asked before', 1_000],
+    ['flag', 2_000],
+    ['again', 4_000],
+  ])
 })

@@ -51,6 +51,8 @@ interface EvidenceEntry extends EvidenceSnapshot {
 interface WaiverEntry {
   readonly kind: 'waiver'
   readonly id: string
+  /** The phase that asked; absent for a flag. */
+  readonly phase?: number
 }
 
 export type JournalRecord = RotationEntry | PhaseEntry | IntentEntry | EvidenceEntry | WaiverEntry
@@ -182,9 +184,19 @@ export function intentsIn(entries: readonly JournalEntry[], table: PhaseTable): 
   return [...intents.values()]
 }
 
-/** Returns the IDs for which the operator accepted the risk. */
-export function waiversIn(entries: readonly JournalEntry[]): ReadonlySet<string> {
-  return new Set(entries.flatMap((entry) => (entry.kind === 'waiver' ? [entry.id] : [])))
+/**
+ * Returns the IDs for which the operator accepted the risk, with the time of the answer. An answer is about the state in which a phase
+ * asked, so a rollback of the phase takes it back.
+ */
+export function waiversIn(entries: readonly JournalEntry[]): ReadonlyMap<string, number> {
+  const waivers = new Map<string, { readonly atMs: number; readonly phase: number | undefined }>()
+  for (const entry of entries) {
+    if (entry.kind === 'waiver')
+      waivers.set(entry.id, { atMs: Date.parse(entry.time) || 0, phase: entry.phase })
+    if (entry.kind !== 'phase' || entry.event !== 'rolled-back') continue
+    for (const [id, { phase }] of waivers) if (phase === entry.phase) waivers.delete(id)
+  }
+  return new Map([...waivers].map(([id, { atMs }]) => [id, atMs]))
 }
 
 /** Returns the last recorded CAs, unless phase 1 was undone since then. */

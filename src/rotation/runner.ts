@@ -77,7 +77,7 @@ export interface Surroundings {
   /** Receives the plan and its snapshot. When it returns false, kcert does nothing. */
   readonly confirm: (plan: PlannedPhase, on: On) => Promise<boolean>
   /** Returns true when the operator confirms now. A waiver of `id` confirms in advance. */
-  readonly ask: (question: string, id: string) => Promise<boolean>
+  readonly ask: (question: string, id: string, phase: number) => Promise<boolean>
   /** Returns when the action may start. An error stops the phase before the action is started or recorded. */
   readonly before?: (action: Action) => Promise<void>
 }
@@ -174,8 +174,9 @@ export class Rotation {
     const intents = intentsIn(entries, playbook)
     const observed: Snapshot = { ...read, evidence: evidenceIn(entries), intents }
     const { settings } = this.around
-    const waivers = new Set([...settings.waivers, ...waiversIn(entries)])
-    const target = playbook.targetOf(observed, { ...settings, waivers }, remembered)
+    const confirmedAtMs = waiversIn(entries)
+    const waivers = new Set([...settings.waivers, ...confirmedAtMs.keys()])
+    const target = playbook.targetOf(observed, { ...settings, waivers, confirmedAtMs }, remembered)
     const certificates = new Map(observed.certificates)
     for (const { oldCa, newCa, bridge } of target.changes) {
       for (const one of [oldCa, newCa, bridge]) if (one !== undefined) certificates.set(one.digest, one)
@@ -307,7 +308,7 @@ export class Rotation {
     this.around.emit({ kind: 'action-started', action, what })
     const { phase } = action
     if (action.kind === 'wait') await this.wait(action)
-    else if (action.kind === 'confirm') await this.ask(action.id, action.question)
+    else if (action.kind === 'confirm') await this.ask(action)
     else if (action.kind === 'probe') await this.probe(action)
     else {
       const announced = { phase, action: actionDigest(action), what }
@@ -364,8 +365,8 @@ export class Rotation {
     throw new KcertError('KCERT_ROTATION_GATE', `not verified: ${key}`, { why: detail + why, next })
   }
 
-  private async ask(id: string, question: string): Promise<void> {
-    if (await this.around.ask(question, id)) await this.journal.record({ kind: 'waiver', id })
+  private async ask({ id, question, phase }: ActionOf<'confirm'>): Promise<void> {
+    if (await this.around.ask(question, id, phase)) await this.journal.record({ kind: 'waiver', id, phase })
   }
 }
 

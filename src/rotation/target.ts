@@ -43,6 +43,8 @@ export interface Target {
   readonly atOnce: number
   /** IDs of pods, certificates and kubeconfigs for which the operator accepted the risk. */
   readonly waivers: ReadonlySet<string>
+  /** When the operator confirmed these, by ID. Those of a flag have no time. */
+  readonly confirmedAtMs?: ReadonlyMap<string, number>
   /** True when clients that certainly read their CA file again need no restart. */
   readonly trustsReloadingClients: boolean
   /** A clock that differs by more than this could treat a new certificate as not yet valid. */
