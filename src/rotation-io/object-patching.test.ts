@@ -150,3 +150,26 @@ test('reports a conflict that does not end as drift', async () => {
   await expect(patching.patch(action({ v: '2' }))).rejects.toMatchObject({ code: 'KCERT_ROTATION_DRIFT' })
   expect(text()).toBe(own)
 })
+
+test.each([
+  ['its own', { type: 'kubernetes.io/service-account-token' }, 'web', true],
+  ['one of another service account', { type: 'kubernetes.io/service-account-token' }, 'admin', false],
+  ['one with a token that anyone wrote', { type: 'Opaque' }, 'web', false],
+])('continues with a second Secret only if it is %s', async (_what, found, account, isOwn) => {
+  const metadata = { annotations: { 'kubernetes.io/service-account.name': account } }
+  const patching = new ObjectPatching({
+    site: { objects: { get: async () => ({ ...found, metadata }) } as unknown as ObjectsApi },
+    ...({ planes: {}, copies: {}, cas: {}, table: manualRotation } as never as Pick<
+      ConstructorParameters<typeof ObjectPatching>[0],
+      'planes' | 'copies' | 'cas' | 'table'
+    >),
+  })
+  const patched = patching.patch({
+    kind: 'patch-object',
+    phase: 5,
+    object: { kind: 'Secret', namespace: 'shop', name: 'web-01234567' },
+    version: 'absent',
+    change: { kind: 'token-secret', serviceAccount: 'web' },
+  })
+  await (isOwn ? patched : expect(patched).rejects.toMatchObject({ code: 'KCERT_ROTATION_DRIFT' }))
+})

@@ -64,8 +64,11 @@ export class ObjectPatching {
       if (change.kind === 'delete') return
       if (change.kind !== 'copy' && change.kind !== 'token-secret') throw drift(this.parts.table, action)
     } else if (change.kind === 'token-secret') {
-      // Of an earlier run, whose journal was lost. The observation shows whether it has a token.
-      return
+      // Of an earlier run. The observation shows whether it has a token. The operator must not hand over another Secret.
+      const wanted = tokenSecret(object, change.serviceAccount)
+      const { annotations = {} } = metadataOf(now) as { annotations?: Readonly<Record<string, unknown>> }
+      if (now.type === wanted.type && annotations[accountAnnotation] === change.serviceAccount) return
+      throw drift(this.parts.table, action)
     } else if (!this.isMeant(action, now)) throw drift(this.parts.table, action)
     const [first = ''] = await this.parts.planes.names()
     await this.parts.copies.keepObject(first, object, now && restorable(now), phase)
@@ -113,6 +116,8 @@ export class ObjectPatching {
   }
 }
 
+const accountAnnotation = 'kubernetes.io/service-account.name'
+
 /** Returns a Secret for which the controller manager signs a token of this service account, without an expiry. */
 export function tokenSecret(
   { namespace, name }: { readonly namespace?: string; readonly name: string },
@@ -122,7 +127,7 @@ export function tokenSecret(
     apiVersion: 'v1',
     kind: 'Secret',
     type: 'kubernetes.io/service-account-token',
-    metadata: { namespace, name, annotations: { 'kubernetes.io/service-account.name': serviceAccount } },
+    metadata: { namespace, name, annotations: { [accountAnnotation]: serviceAccount } },
   }
 }
 

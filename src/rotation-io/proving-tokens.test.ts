@@ -116,6 +116,8 @@ describe('mounted tokens', () => {
   test.each([
     [line(ecdsa.boundToken), true],
     [line(ecdsa.boundToken) + line(rsa.boundToken), false],
+    // Of a Secret in a projected volume: no kubelet renews it.
+    [line(ecdsa.boundToken) + line(rsa.legacyToken), true],
     ['', true],
   ])('are compared by key ID', async (lines, ok) => {
     expect(await provingTokens(subject, partsOf({ lines }).parts)).toMatchObject({ ok })
@@ -127,8 +129,8 @@ describe('mounted tokens', () => {
 })
 
 describe('the counters', () => {
-  const metrics = (stale: unknown, legacy: unknown) =>
-    `serviceaccount_stale_tokens_total ${stale}\nserviceaccount_legacy_tokens_total ${legacy}\n`
+  const metrics = (stale: unknown, legacy: unknown, started: unknown = '1.7641e+09') =>
+    `process_start_time_seconds ${started}\nserviceaccount_stale_tokens_total ${stale}\nserviceaccount_legacy_tokens_total ${legacy}\n`
   const watch = (...texts: string[]) => {
     const site = { apiServerOn: async () => ({ text: async () => texts.shift() ?? '' }) }
     return watchTokenUse(
@@ -146,6 +148,7 @@ describe('the counters', () => {
     ['of stale tokens increases', [metrics(3, 1), metrics(4, 1)]],
     ['of legacy tokens increases', [metrics(3, 1), metrics(3, 2)]],
     ['starts again, after a restart', [metrics(3, 1), metrics(0, 0)]],
+    ['is 0 before and after a restart', [metrics(0, 0), metrics(0, 0, '1.7642e+09')]],
     ['is missing', ['serviceaccount_stale_tokens_total 0\n', 'serviceaccount_stale_tokens_total 0\n']],
     ['is no number', [metrics('NaN', 0), metrics('NaN', 0)]],
     ['is gone at the end', [metrics(0, 0), '']],

@@ -4,6 +4,7 @@ import { type ApiObject, isObject } from '../cluster/malformed.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
 import type { ProbeSubject } from '../rotation/action.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
+import { isOfPod } from '../rotation/service-account-key/tokens.ts'
 import { numberIn } from '../site/etcd-metrics.ts'
 import { tokensOn } from '../site/service-account-keys.ts'
 import { nodeNamed, type Site } from '../site/site.ts'
@@ -93,16 +94,18 @@ async function mountedTokens(
   { site }: Pick<Parts, 'site'>,
 ): Promise<Verdict> {
   const { mounted } = await tokensOn(nodeNamed(site, node), [])
-  const others = mounted.filter(({ keyId }) => keyId === lacks)
+  const requested = mounted.filter(isOfPod)
+  const others = requested.filter(({ keyId }) => keyId === lacks)
   return {
     ok: others.length === 0,
-    detail: `${mounted.length} mounted tokens, ${others.length} of key ID ${lacks}`,
+    detail: `${requested.length} mounted tokens, ${others.length} of key ID ${lacks}`,
   }
 }
 
 const counters = ['serviceaccount_stale_tokens_total', 'serviceaccount_legacy_tokens_total'] as const
+const started = 'process_start_time_seconds'
 
-/** Watches the counters for a time. A counter that is missing, decreases or cannot be read proves nothing. */
+/** Watches the counters for a time. A counter that is missing, changes or cannot be read proves nothing, and a restart sets them to 0. */
 export async function watchTokenUse(
   { at, forMs }: Subject<'token-use'>,
   site: Pick<Site, 'apiServerOn'>,
@@ -110,7 +113,7 @@ export async function watchTokenUse(
 ): Promise<ProbeAnswer> {
   const read = async () => {
     const text = await (await site.apiServerOn(nodeOf(at))).text('/metrics')
-    return counters.map((name) => ({ name, count: numberIn(text, name) }))
+    return [started, ...counters].map((name) => ({ name, count: numberIn(text, name) }))
   }
   try {
     const before = await read()

@@ -1,3 +1,4 @@
+import type { ServiceAccountToken } from '../../x509/service-account-token.ts'
 import type { PendingItem } from '../phase.ts'
 import type { Observed } from '../snapshot.ts'
 import type { FoundToken } from './observed.ts'
@@ -20,15 +21,31 @@ export function unreadTokens({ tokens }: Observed<'tokens'>): readonly PendingIt
 /** Returns the nodes with mounted tokens of a key, and the number of these tokens. */
 export function nodesWithMounted({ tokens }: Observed<'tokens'>, keyId: string): ReadonlyMap<string, number> {
   const counts = tokens.nodes.map(({ node, tokens: read }) => {
-    const mounted = 'value' in read ? read.value.mounted : []
+    const mounted = 'value' in read ? read.value.mounted.filter(isOfPod) : []
     return [node, mounted.filter((one) => one.keyId === keyId).length] as const
   })
   return new Map(counts.filter(([, count]) => count > 0))
 }
 
+/**
+ * Returns true for a token that a kubelet requested. Its volumes may also contain tokens of Secrets and ConfigMaps, which no kubelet
+ * renews; these count where they are stored.
+ */
+export function isOfPod({ boundTo }: ServiceAccountToken): boolean {
+  return boundTo?.startsWith('pod ') === true
+}
+
 /** Returns the unexpired tokens of a key in files of nodes and in objects. No program of Kubernetes renews them. */
 export function heldTokens({ tokens, atMs }: Observed<'tokens'>, keyId: string): readonly FoundToken[] {
   return tokensIn({ atMs, ...tokens }).held.filter(({ claims }) => claims.keyId === keyId)
+}
+
+/**
+ * Returns these tokens and those without a key ID. Kubernetes before 1.16 issued legacy tokens without one, and API servers try every
+ * key for them.
+ */
+export function oldTokens({ tokens, atMs }: Observed<'tokens'>, oldKeyId: string): readonly FoundToken[] {
+  return tokensIn({ atMs, ...tokens }).held.filter(({ claims: { keyId = oldKeyId } }) => keyId === oldKeyId)
 }
 
 /** Returns the ID with which the operator accepts that a token becomes invalid. */
