@@ -108,12 +108,12 @@ test('remembers a service account key, and refuses a proof that it does not know
   )
 })
 
-test('a rollback of a phase takes back what was confirmed in it', () => {
+test('a rollback of a phase takes back what was confirmed in it and later', () => {
   const records: readonly JournalRecord[] = [
     { kind: 'waiver', id: 'asked', phase: 6 },
-    { kind: 'waiver', id: 'asked before', phase: 5 },
+    { kind: 'waiver', id: 'asked before', phase: 4 },
     { kind: 'waiver', id: 'flag' },
-    { kind: 'phase', phase: 6, event: 'rolled-back' },
+    { kind: 'phase', phase: 5, event: 'rolled-back' },
     { kind: 'waiver', id: 'again', phase: 6 },
   ]
   const lines: string[] = []

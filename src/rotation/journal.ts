@@ -186,7 +186,7 @@ export function intentsIn(entries: readonly JournalEntry[], table: PhaseTable): 
 
 /**
  * Returns the IDs for which the operator accepted the risk, with the time of the answer. An answer is about the state in which a phase
- * asked, so a rollback of the phase takes it back.
+ * asked, so a rollback of this phase or of an earlier one takes it back.
  */
 export function waiversIn(entries: readonly JournalEntry[]): ReadonlyMap<string, number> {
   const waivers = new Map<string, { readonly atMs: number; readonly phase: number | undefined }>()
@@ -194,7 +194,7 @@ export function waiversIn(entries: readonly JournalEntry[]): ReadonlyMap<string,
     if (entry.kind === 'waiver')
       waivers.set(entry.id, { atMs: Date.parse(entry.time) || 0, phase: entry.phase })
     if (entry.kind !== 'phase' || entry.event !== 'rolled-back') continue
-    for (const [id, { phase }] of waivers) if (phase === entry.phase) waivers.delete(id)
+    for (const [id, { phase = 0 }] of waivers) if (phase >= entry.phase) waivers.delete(id)
   }
   return new Map([...waivers].map(([id, { atMs }]) => [id, atMs]))
 }
