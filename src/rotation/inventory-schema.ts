@@ -88,7 +88,7 @@ export const hookSchema = v.strictObject({
   name: optional(text, 'name shown while the hook runs'),
   when: described(
     v.picklist(['before-node', 'after-node', 'before-phase', 'after-phase', 'upload-jwks']),
-    'upload-jwks: in phase 3 of kcert rotate-sa-key, to upload /openid/v1/jwks to where other programs read it',
+    'upload-jwks: in kcert rotate-sa-key, to upload /openid/v1/jwks to where other programs read it; with both keys in phase 3, without the old key in phase 7',
   ),
   phases: optional(
     v.array(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(phaseTable.length))),

@@ -5,10 +5,12 @@ import { actionsOf } from '../../src/rotation/action.ts'
 import { phaseOf } from '../../src/rotation/phase.ts'
 import { keyIdFor } from '../../src/rotation/service-account-key/key-id.ts'
 import { brokenTokens } from '../../src/rotation/service-account-key/model.ts'
+import type { FoundToken } from '../../src/rotation/service-account-key/observed.ts'
 import { keyPlaybook } from '../../src/rotation/service-account-key/playbook.ts'
 import type { Snapshot } from '../../src/rotation/snapshot.ts'
 import type { Target } from '../../src/rotation/target.ts'
 import type { Settings } from '../../src/rotation/target-reading.ts'
+import type { ServiceAccountToken } from '../../src/x509/service-account-token.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
 import { SimulatedOperator, wide } from './operator.ts'
 import { Scene } from './scene.ts'
@@ -105,7 +107,7 @@ test('changes the key in three passes, and no token is rejected', async () => {
   await run(scene, 5, 5)
   expect(mountedKeys(scene)).toEqual(['new'])
   expect(cluster.restarts.splice(0).sort()).toEqual([...nodes, 'w1', 'w2'].map((node) => `${node}/kubelet`))
-  await cluster.time.pass(70_000)
+  // Phase 7 waits until clients have read their tokens again.
   await run(scene, 6, 8)
   expect(cluster.restarts).toEqual(apis)
   expect(keysOf(scene)).toEqual(allWith('new', 'new'))
@@ -120,9 +122,10 @@ test.each(['before', 'after'] as const)(
   'ends in the same place when kcert is killed %s each action',
   async (when) => {
     const scene = sceneOf()
+    const operator = new SimulatedOperator(scene)
     const kills = await scene.killedAtEachAct(when, phases, async (phase) => {
-      // Clients read their tokens again before the old key goes.
-      if (phase === 7) await scene.cluster.time.pass(70_000)
+      // The command checks the earlier phases first.
+      await operator.command((session) => session.dryRun([phase]), { settings: accepted })
       await scene.asProcess((rotation) => rotation.run(phase))
     })
     expect(kills).toBeGreaterThan(40)
@@ -137,24 +140,15 @@ test.each([1, 2, 3, 4, 5, 6, 7])(
   async (last) => {
     const scene = sceneOf()
     const [before, keys] = [bytes(scene), keysOf(scene)]
-    await run(scene, 1, Math.min(last, 6))
-    if (last === 7) {
-      await scene.cluster.time.pass(70_000)
-      await run(scene, 7, 7)
-    }
-    for (let phase = last; phase >= 1; phase--) {
-      // A client still uses the token that its kubelet replaced in the rollback of phase 4.
-      if (phase === 2) await scene.cluster.time.pass(70_000)
-      await scene.asProcess((rotation) => rotation.undo(phase))
-    }
+    await run(scene, 1, last)
+    // The rollback of phase 2 waits until clients have read their tokens again.
+    for (let phase = last; phase >= 1; phase--) await scene.asProcess((rotation) => rotation.undo(phase))
     expect(bytes(scene)).toEqual(before)
     expect(keysOf(scene)).toEqual(keys)
     expect(mountedKeys(scene)).toEqual(['old'])
     expect(scene.clients.failures).toEqual([])
     // The next rotation starts from the beginning.
-    await run(scene, 1, 6)
-    await scene.cluster.time.pass(70_000)
-    await run(scene, 7, 8)
+    await run(scene, 1, 8)
     expect(keysOf(scene)).toEqual(allWith('new', 'new'))
     expect(scene.clients.failures).toEqual([])
   },
@@ -174,9 +168,7 @@ test('any process may restart at any moment: each finds keys with which no token
     }
     return undefined
   }
-  await run(scene, 1, 6)
-  await cluster.time.pass(70_000)
-  await run(scene, 7, 8)
+  await run(scene, 1, 8)
   await cluster.time.pass(60_000)
   expect(crashes).toBeGreaterThan(20)
   expect(keysOf(scene)).toEqual(allWith('new', 'new'))
@@ -199,10 +191,9 @@ test('rolls back from phase 5, killed at each action', async () => {
   const scene = sceneOf()
   const [before, keys] = [bytes(scene), keysOf(scene)]
   await run(scene, 1, 5)
-  const kills = await scene.killedAtEachAct('after', [5, 4, 3, 2, 1], async (phase) => {
-    if (phase === 2) await scene.cluster.time.pass(70_000)
-    await scene.asProcess((rotation) => rotation.undo(phase))
-  })
+  const kills = await scene.killedAtEachAct('after', [5, 4, 3, 2, 1], (phase) =>
+    scene.asProcess(async (rotation) => void (await rotation.undo(phase))),
+  )
   expect(kills).toBeGreaterThan(25)
   expect(bytes(scene)).toEqual(before)
   expect(keysOf(scene)).toEqual(keys)
@@ -265,6 +256,36 @@ test('drops a leaked key at once, and says who is logged out', async () => {
   scene.clients.failures.length = 0
   await cluster.time.pass(70_000)
   expect(scene.clients.failures).toEqual([])
+})
+
+test('drops a key that leaked after phase 4', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 4)
+  expect(keysOf(scene)).toEqual(allWith('new,old', 'new'))
+  scene.settings = { ...scene.settings, reason: 'compromise' }
+  await run(scene, 4, 4)
+  expect(keysOf(scene)).toEqual(allWith('new', 'new'))
+})
+
+test('phase 2 is pending again when another program restores the old file', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 3)
+  scene.cluster.write('cp2', '/etc/kubernetes/pki/sa.pub', { publicKeys: [scene.cluster.oldKey!] })
+  expect(await pending(scene, 2)).toEqual([
+    'cp2/kube-apiserver: its public key files do not contain the new key',
+  ])
+  await run(scene, 2, 4)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('phase 2 does not return the old key to an API server that is down after phase 7', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 7)
+  scene.cluster.stop('cp2/kube-apiserver')
+  const { observed, target } = await observeIn(scene)
+  const steps = phaseOf(keyPlaybook, 2).plan(observed, target)
+  expect(steps.map(({ kind }) => kind)).toEqual(['wait'])
+  expect(phaseOf(keyPlaybook, 4).gaps(observed, target)).toEqual([])
 })
 
 test('does not return to a leaked key', async () => {
@@ -333,7 +354,7 @@ test('pods: names each pod that is older than the new key, and one whose start i
   await run(scene, 1, 5)
   const all = [...scene.cluster.pods.values()].map(({ id }) => id).sort()
   expect((await pending(scene, 6)).sort()).toEqual(
-    all.map((id) => `Pod ${id}: started before API servers signed with the new key`),
+    all.map((id) => `Pod ${id}: started before every node was proven to have only tokens of the new key`),
   )
   const { observed, target } = await observeIn(scene)
   const hidden = { ...observed, pods: observed.pods.filter(({ id }) => id !== all[0]) }
@@ -345,6 +366,31 @@ test('pods: names each pod that is older than the new key, and one whose start i
   scene.cluster.pods.delete(pod.uid)
   scene.cluster.startPod(pod.workload)
   await run(scene, 6, 6)
+})
+
+test('pods: a container that restarts before its kubelet reads the old token again', async () => {
+  const scene = sceneOf({ proof: 'pods', waivers: new Set() })
+  await run(scene, 1, 4)
+  await scene.cluster.time.pass(1_000)
+  const restartedAtMs = scene.cluster.time.nowMs
+  await run(scene, 5, 5)
+  const { observed, target } = await observeIn(scene)
+  const pods = observed.pods.map((pod) => ({ ...pod, startedAtMs: restartedAtMs }))
+  expect(phaseOf(keyPlaybook, 6).gaps({ ...observed, pods }, target)).toHaveLength(pods.length)
+})
+
+test('a rollback takes the confirmation back', async () => {
+  const scene = sceneOf({ waivers: new Set() })
+  await run(scene, 1, 5)
+  const operator = new SimulatedOperator(scene)
+  const settings = { ...accepted, waivers: new Set<string>() }
+  await operator.command((session) => session.run([6]), { settings, answers: () => true })
+  expect(await pending(scene, 6)).toEqual([])
+  await operator.command((session) => session.rollback(3), { settings, yes: true })
+  await run(scene, 4, 5)
+  expect(await pending(scene, 6)).toEqual([
+    'audit log: not yet confirmed to show no use of the old key',
+  ])
 })
 
 test('proofs are not repeated once the old key is dropped', async () => {
@@ -383,6 +429,92 @@ test('creates a second Secret beside a legacy token, names the owner, and delete
   cluster.deleteObject('Secret shop/web')
   await run(scene, 5, 8)
   expect([...cluster.objects].filter(([name]) => name.startsWith('Secret shop/web'))).toHaveLength(1)
+})
+
+/** Returns what phase 5 has to do if these tokens and kubeconfigs are found besides. */
+async function renewing(
+  scene: Scene,
+  found: { secrets?: readonly FoundToken[]; mounted?: ServiceAccountToken; kubeconfigs?: readonly string[] },
+) {
+  const { observed, target } = await observeIn(scene)
+  const { secrets = [], mounted, kubeconfigs = [] } = found
+  const nodes = observed.tokens.nodes.map((one) =>
+    mounted === undefined || 'unread' in one.tokens
+      ? one
+      : { ...one, tokens: { value: { ...one.tokens.value, mounted: [...one.tokens.value.mounted, mounted] } } },
+  )
+  const now = {
+    ...observed,
+    tokens: { nodes, objects: [{ kind: 'Secret', tokens: { value: secrets } }] as const },
+    kubeconfigs: [...observed.kubeconfigs, ...kubeconfigs.map((id) => ({ id }))],
+  }
+  const steps = phaseOf(keyPlaybook, 5).plan(now, target).flatMap(actionsOf)
+  return {
+    ...{ now, target, steps },
+    gaps: phaseOf(keyPlaybook, 5)
+      .gaps(now, target)
+      .map(({ at, what }) => `${at}: ${what}`),
+    questions: steps.flatMap((step) => (step.kind === 'confirm' ? [step.question] : [])),
+  }
+}
+
+function legacy(name: string, keyId?: string): FoundToken {
+  return {
+    kind: 'Secret',
+    location: `shop/${name} data[token]`,
+    claims: {
+      ...{ issuer: 'kubernetes/serviceaccount', audiences: [], namespace: 'shop', serviceAccount: 'web' },
+      ...{ boundTo: `secret ${name}`, ...(keyId !== undefined && { keyId }) },
+    },
+  }
+}
+
+test('counts a token without a key ID as one of the old key', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 5)
+  const { gaps, now, target } = await renewing(scene, { secrets: [legacy('web')] })
+  expect(gaps).toEqual(['Secret shop/web data[token]: token without a key ID (shop/web, owner unknown)'])
+  expect(phaseOf(keyPlaybook, 7).refusals(now, target)).toEqual([
+    expect.objectContaining({
+      what: 'tokens of the old key may be in use: Secret shop/web data[token]',
+      next: 'kcert rotate-sa-key --phase 5',
+    }),
+  ])
+})
+
+test('a mounted Secret counts where it is stored: no kubelet renews it', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 5)
+  const token = legacy('web', keyIdFor(scene.cluster.oldKey!))
+  const { gaps, steps, now, target } = await renewing(scene, { secrets: [token], mounted: token.claims })
+  expect(gaps).toEqual(['Secret shop/web data[token]: token of the old key (shop/web, owner unknown)'])
+  expect(steps.map(({ kind }) => kind)).toEqual(['patch-object', 'confirm'])
+  const accepts = { ...target, waivers: new Set([...target.waivers, 'Secret shop/web data[token]']) }
+  expect(phaseOf(keyPlaybook, 5).gaps(now, accepts)).toEqual([])
+  expect(brokenTokens(now, accepts, phaseOf(keyPlaybook, 7).plan(now, accepts))).toBeUndefined()
+})
+
+test('names the Secret that already has a token of the new key', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 5)
+  const { key } = (await observeIn(scene)).target
+  const [old, second] = [legacy('web', keyIdFor(key!.oldKey)), legacy('web-2', keyIdFor(key!.newKey))]
+  const { steps, questions } = await renewing(scene, { secrets: [old, second] })
+  expect(steps.map(({ kind }) => kind)).toEqual(['confirm'])
+  expect(questions[0]).toMatch(/^Give the token of Secret shop\/web-2 to .*, then delete Secret shop\/web\.$/)
+  // Anyone who can write this Secret can write these claims.
+  const forged = { ...second, location: 'other/web-2 data[token]' }
+  expect((await renewing(scene, { secrets: [old, forged] })).steps[0]?.kind).toBe('patch-object')
+})
+
+test('asks about each kubeconfig that is on no node', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 5)
+  const { gaps, questions, now, target } = await renewing(scene, { kubeconfigs: ['ci'] })
+  expect(gaps).toEqual(['kubeconfig ci: not read, because it is on no node'])
+  expect(questions).toEqual([expect.stringMatching(/^Check kubeconfig ci with kcert inspect\. /)])
+  const confirmed = { ...target, waivers: new Set(['ci']) }
+  expect(phaseOf(keyPlaybook, 5).gaps(now, confirmed)).toEqual([])
 })
 
 test.each<[string, (scene: Scene) => void, string]>([
@@ -461,6 +593,57 @@ test('waits for external verifiers for the max-age after the last restart, and f
   await run(scene, 4, 5)
   // Restarts of phase 4 and 7 do not begin the wait again.
   expect(await pending(scene, 3)).toEqual([])
+})
+
+test('the max-age begins with the upload', async () => {
+  const scene = sceneOf()
+  setFlag(scene, 'service-account-jwks-uri', 'https://keys.example/jwks')
+  await scene.cluster.time.pass(120_000)
+  await run(scene, 1, 2)
+  await scene.cluster.time.pass(3_700_000)
+  const begun = scene.cluster.time.nowMs
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run([3]), { settings: accepted, answers: () => true })
+  expect(scene.cluster.time.nowMs - begun).toBeGreaterThan(3_600_000)
+})
+
+test('asks for an upload without the old key, after a leak once pods have new tokens', async () => {
+  const scene = sceneOf({ reason: 'compromise' })
+  setFlag(scene, 'service-account-jwks-uri', 'https://keys.example/jwks')
+  await scene.cluster.time.pass(120_000)
+  await run(scene, 1, 4)
+  const ran: unknown[] = []
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run([5]), {
+    settings: { ...accepted, reason: 'compromise' },
+    yes: true,
+    options: {
+      hooks: [
+        { when: 'upload-jwks', argv: ['to-a'] },
+        { when: 'upload-jwks', argv: ['to-b'] },
+      ],
+      runHook: async (hook, around) => void ran.push([hook.argv, around]),
+    },
+  })
+  expect(ran).toEqual([
+    [['to-a'], { phase: 5 }],
+    [['to-b'], { phase: 5 }],
+  ])
+  expect(await pending(scene, 7)).toEqual([])
+  const other = sceneOf({ waivers: new Set(['audit-log', 'jwks-upload', 'jwks-max-age']) })
+  setFlag(other, 'service-account-jwks-uri', 'https://keys.example/jwks')
+  await other.cluster.time.pass(120_000)
+  await run(other, 1, 6)
+  await expect(run(other, 7, 7)).rejects.toMatchObject({
+    message: expect.stringContaining('/openid/v1/jwks: not yet uploaded without the old key'),
+  })
+  expect(keysOf(other)).toEqual(allWith('new', 'new'))
+  // A rollback of phase 7 puts the old key into the copies again.
+  const { settings } = other
+  await new SimulatedOperator(other).command((session) => session.run([7]), { settings, answers: () => true })
+  const undoing = new SimulatedOperator(other)
+  await undoing.command((session) => session.rollback(6), { settings, answers: () => true })
+  expect(undoing.questions.at(-1)).toMatch(/the old key must be in it again\. Done\?$/)
 })
 
 test('runs the upload hook of the inventory in place of the question', async () => {
@@ -547,9 +730,7 @@ test('needs an accepted outage for one API server', async () => {
     next: 'kcert rotate-sa-key --phase 2 --accept-outage',
   })
   scene.settings = { ...scene.settings, acceptsOutage: true }
-  await run(scene, 2, 6)
-  await scene.cluster.time.pass(70_000)
-  await run(scene, 7, 8)
+  await run(scene, 2, 8)
   expect(scene.clients.failures.filter(({ why }) => why.includes('token'))).toEqual([])
 })
 

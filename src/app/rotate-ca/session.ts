@@ -30,8 +30,7 @@ import type {
 } from '../../rotation/report.ts'
 import { isNodeAct, type PrepareRunbook, runbookOf } from '../../rotation/runbook.ts'
 import { type PlannedPhase, Rotation, type RotationEvent, refused } from '../../rotation/runner.ts'
-import { keyRow } from '../../rotation/service-account-key/phase-table.ts'
-import { uploadId } from '../../rotation/service-account-key/phases/3-await-verifiers.ts'
+import { lastUploadId, uploadId } from '../../rotation/service-account-key/phases/3-await-verifiers.ts'
 import type { Snapshot } from '../../rotation/snapshot.ts'
 import { nextOf, statusReport } from '../../rotation/status-report.ts'
 import type { Target } from '../../rotation/target.ts'
@@ -98,8 +97,8 @@ export interface RunbookAnswer {
 
 type PhaseRun = RotationRun['phases'][number]
 
-/** A Lease of a stopped process expires after 15 to 18 s. */
-const passingMs = 25_000
+/** A Lease of a stopped process expires after 15 to 18 s. An API server is ready 46 to 52 s after its manifest changed. */
+const passingMs = 60_000
 
 /** Returns true if an earlier phase, which has run before, has a difference that no act of its plan resolves. */
 function isPassing(
@@ -167,7 +166,7 @@ export class RotationSession {
         if (isAgreed) await session.hooks?.beforePhase(plan.steps)
         return isAgreed
       },
-      ask: (question, id) => session.ask(question, id),
+      ask: (question, id, phase) => session.ask(question, id, phase),
       before: pausing({
         table: playbook,
         between: options.pauseBetween,
@@ -493,12 +492,13 @@ export class RotationSession {
     return type(`${question} It cannot be undone. Type "drop" to continue:`, 'drop')
   }
 
-  private async ask(question: string, id: string): Promise<boolean> {
+  private async ask(question: string, id: string, phase: number): Promise<boolean> {
     const { choose, note } = this.operator
     const { hooks = [], runHook } = this.options
-    const upload = id === uploadId ? hooks.find(({ when }) => when === uploadWhen) : undefined
-    if (upload !== undefined && runHook !== undefined) {
-      await runHook(upload, { phase: keyRow('await-verifiers').number })
+    const isUpload = id === uploadId || id === lastUploadId
+    const uploads = isUpload ? hooks.filter(({ when }) => when === uploadWhen) : []
+    if (uploads.length > 0 && runHook !== undefined) {
+      for (const upload of uploads) await runHook(upload, { phase })
       return true
     }
     // --yes confirms only the plan. Each manual step needs a separate confirmation or --waive.

@@ -35,11 +35,12 @@ export const keySettingsFlags = Flag.inGroup('ROTATION', {
   'accept-untested-version': acceptVersion,
   waive: Flag.repeated(
     'ID',
-    'accept the risk for this token, pod or mix of versions, or confirm jwks-upload, jwks-max-age or audit-log; use the ID that kcert prints',
+    'accept the risk for this token, kubeconfig, pod or mix of versions, or confirm jwks-upload, jwks-max-age, jwks-last-upload or audit-log; use the ID that kcert prints',
   ),
   soak: Flag.value(
     'DURATION',
-    'watch the counters of stale and legacy tokens for this long in phase 6, after the hour',
-    { default: '20s' },
+    'watch the counters of stale and legacy tokens for this long in phase 6, after the hour; a client that connects less often is not seen',
+    // client-go starts each watch again after 5 to 10 minutes (tools/cache/reflector.go), and the API server verifies the token then.
+    { default: '15m' },
   ),
 })

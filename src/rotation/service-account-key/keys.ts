@@ -142,6 +142,12 @@ export function writingPublicKeys(
   })
 }
 
+/** Returns the keys in all files with public keys of an API server. */
+export function publicKeysOf(observed: Observed<'files'>, api: ComponentSnapshot): readonly Digest[] {
+  const keys = publicPaths(api).flatMap((path) => keysIn(fileAt(observed, api.node, path)))
+  return [...new Set(keys)]
+}
+
 /** Returns true when every file with public keys of an API server contains exactly these, in this order. */
 export function hasPublicKeys(
   observed: Observed<'files'>,
@@ -149,6 +155,20 @@ export function hasPublicKeys(
   keys: readonly Digest[],
 ): boolean {
   return publicPaths(api).every((path) => keysIn(fileAt(observed, api.node, path)).join() === keys.join())
+}
+
+/** Returns the last change of a private key of an API server: since then, every process may sign only with this key. */
+export function signedSinceMs(observed: Observed<'components' | 'files'>): number | undefined {
+  const times = apiServers(observed).map((api) => fileAt(observed, api.node, privatePath(api))?.changedAtMs)
+  return times.some((time) => time === undefined) ? undefined : Math.max(0, ...times.map((time) => time ?? 0))
+}
+
+/** Returns true for a static pod that its kubelet starts without an action: it reads its files then. */
+export function isStarting(
+  observed: Observed<'files'>,
+  { node, definition, process, runsAs }: ComponentSnapshot,
+): boolean {
+  return runsAs === 'static-pod' && !hasStartedSince(process, fileAt(observed, node, definition))
 }
 
 /** Returns true when the process has read its current key files. */
@@ -167,12 +187,13 @@ export function restartedWith(
   component: ComponentSnapshot,
   flags: FlagChanges = {},
 ): readonly Task[] {
-  const { id, node, definition, process, runsAs } = component
+  const { id } = component
   const ready = wait({ kind: 'healthy', process: id }, `${id} is ready again`, 120_000)
   if (Object.keys(differences(component.flags, flags)).length > 0)
     return [...restartWith(observed, component, { flags }), ready]
-  const isReplaced = runsAs === 'static-pod' && !hasStartedSince(process, fileAt(observed, node, definition))
-  return isReplaced ? [restartOf(observed, component), ready] : restartInPlace(component, observed)
+  return isStarting(observed, component)
+    ? [restartOf(observed, component), ready]
+    : restartInPlace(component, observed)
 }
 
 /** Returns the wait until an API server serves exactly these keys at /openid/v1/jwks. */

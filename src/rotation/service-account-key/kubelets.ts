@@ -1,8 +1,8 @@
-import type { Step, Task } from '../action.ts'
+import { evidenceKey, type Step, type Task } from '../action.ts'
 import { inBatches, restartedKubelet } from '../kubelet-steps.ts'
-import type { KubeletSnapshot, Observed } from '../snapshot.ts'
+import type { KubeletSnapshot, Observed, Snapshot } from '../snapshot.ts'
 import type { Target } from '../target.ts'
-import { inParallel, probe } from '../tasks.ts'
+import { inParallel, probe, wait } from '../tasks.ts'
 
 /**
  * Returns the restarts of these kubelets, each followed by the proof that no token which it mounted has the key. A kubelet keeps tokens
@@ -22,6 +22,25 @@ export function restartingKubelets(
   if (target.reason !== 'compromise') return inBatches(observed, target, stepsOf)
   const lanes = observed.kubelets.map((kubelet) => ({ name: kubelet.node, steps: stepsOf(kubelet) }))
   return inParallel(lanes.length, lanes)
+}
+
+/** Returns when each node was proven to have no mounted token of a key; nothing for a node that is not proven. */
+export function renewals(observed: Observed<'kubelets' | 'evidence'>, keyId: string): readonly number[] {
+  return observed.kubelets.flatMap(({ node }) => {
+    const evidence = observed.evidence.get(evidenceKey(provenOn(node, keyId)))
+    return evidence?.ok ? [evidence.atMs] : []
+  })
+}
+
+/** client-go reads the file of a token once a minute (transport/token_source.go). */
+const rereadMs = 70_000
+
+/** Returns the wait until no client has the token in memory that its kubelet replaced at `renewedMs`. */
+export function awaitReread({ atMs }: Pick<Snapshot, 'atMs'>, renewedMs: number): readonly Task[] {
+  const untilMs = renewedMs + rereadMs
+  if (atMs >= untilMs) return []
+  const because = 'clients have read their mounted tokens again'
+  return [wait({ kind: 'instant', atMs: untilMs }, because, rereadMs + 120_000)]
 }
 
 export function provenOn(node: string, lacks: string) {

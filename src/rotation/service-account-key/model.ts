@@ -17,6 +17,7 @@ import type { KeyChange, Target } from '../target.ts'
 import { keyIdFor } from './key-id.ts'
 import { keysIn, privatePath, publicPaths, signers } from './keys.ts'
 import { keyRow } from './phase-table.ts'
+import { isOfPod } from './tokens.ts'
 
 // The rule of the rotation: each key with which any process may sign now, or after a restart at any moment, is verified by each API
 // server, now and after a restart at any moment. Mounted tokens count as signers of their keys.
@@ -139,7 +140,7 @@ class KeyWorld {
   private keysOf(tokens: Sees['tokens']['nodes'][number]['tokens']): ReadonlySet<Digest> {
     const { oldKey, newKey } = this.key
     if ('unread' in tokens) return new Set([oldKey, newKey])
-    const ids = new Set(tokens.value.mounted.map(({ keyId }) => keyId))
+    const ids = new Set(tokens.value.mounted.filter(isOfPod).map(({ keyId }) => keyId))
     return new Set([oldKey, newKey].filter((key) => ids.has(keyIdFor(key))))
   }
 

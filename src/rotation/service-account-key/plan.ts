@@ -43,7 +43,7 @@ export function serviceAccountKeyPlan(
   const found = foundIn(observed)
   const keyId = signingKeyOf(found)
   const verifiers = externalVerifiers(found)
-  const steps = reason === 'compromise' ? compromiseSteps(found) : routineSteps(found, verifiers)
+  const steps = reason === 'compromise' ? compromiseSteps(found, verifiers) : routineSteps(found, verifiers)
   const passes = reason === 'compromise' ? 1 : 3
   const names = <Item extends { readonly node: string }>(items: readonly Item[]) =>
     new Set(items.map(({ node }) => node))
@@ -342,6 +342,7 @@ function routineSteps({ apiServers, managers }: Found, verifiers: { readonly may
       actions: [
         'on every control plane, write only the new public key, and restore the manifest',
         'restart the API servers one at a time',
+        ...(wait > 0 ? ['upload /openid/v1/jwks again, without the old key'] : []),
       ],
       check: '/openid/v1/jwks of every API server has only the new key; tokens of the old key get 401',
       waitSeconds: 0,
@@ -351,7 +352,10 @@ function routineSteps({ apiServers, managers }: Found, verifiers: { readonly may
 }
 
 /** Dropped at once. The only time that was measured is that of one cluster: 3 + 1 nodes. */
-function compromiseSteps({ apiServers, managers, nodes }: Found): Step[] {
+function compromiseSteps(
+  { apiServers, managers, nodes }: Found,
+  verifiers: { readonly mayExist: boolean },
+): Step[] {
   return [
     {
       title: 'every process uses only the new key',
@@ -361,6 +365,9 @@ function compromiseSteps({ apiServers, managers, nodes }: Found): Step[] {
         'write sa.pub and sa.key on every control plane',
         'restart the API servers one at a time, then the controller managers',
         `restart all kubelets at once (${nodes.length}): this renews the tokens that they mounted`,
+        ...(verifiers.mayExist
+          ? ['upload /openid/v1/jwks to every place outside of the cluster that has a copy']
+          : []),
         'replace the tokens listed above, and restart the pods that still get 401 after 70 s',
       ],
       check: '/openid/v1/jwks of every API server has only the new key, and no mounted token has the old one',
@@ -372,16 +379,27 @@ function compromiseSteps({ apiServers, managers, nodes }: Found): Step[] {
 }
 
 /** Returns which clients the loss of the old key logs out, and for how long. */
-export function loggedOut({ atMs, tokens: { nodes, objects } }: Observed<'tokens'>): readonly string[] {
+export function loggedOut(
+  { atMs, tokens: { nodes, objects } }: Observed<'tokens'>,
+  keyId: string | undefined,
+): readonly string[] {
   const { nodes: read, held } = tokensIn({ atMs, nodes, objects })
-  return loggedOutIn(read, held)
+  return loggedOutIn(read, held, keyId)
 }
 
-function loggedOutIn(nodes: Found['nodes'], held: Found['held']): readonly string[] {
-  const pods = nodes.reduce((sum, { tokens }) => sum + tokens.mounted.length, 0)
+/** Without `keyId`, API servers sign with different keys, and every token counts. */
+function loggedOutIn(
+  nodes: Found['nodes'],
+  held: Found['held'],
+  keyId: string | undefined,
+): readonly string[] {
+  const isLost = (its: ServiceAccountToken): boolean =>
+    keyId === undefined || its.keyId === undefined || its.keyId === keyId
+  const pods = nodes.reduce((sum, { tokens }) => sum + tokens.mounted.filter(isLost).length, 0)
+  const lost = held.filter(({ claims }) => isLost(claims)).length
   return [
     `logged out for a time: pods with mounted tokens (${pods}), from the restart of the first API server until their kubelet has restarted and the client reads the file again, at most 58 s later when this was measured; clients that read their token only once, until they restart`,
-    `logged out for good: the holders of tokens in Secrets, ConfigMaps and files (${held.length})`,
+    `logged out for good: the holders of tokens in Secrets, ConfigMaps and files (${lost})`,
   ]
 }
 
@@ -397,7 +415,7 @@ function* notesOn(
   if (apiServers.length === 1)
     yield 'there is one API server: the cluster has none for about 50 s in each of its restarts'
   if (reason === 'compromise') {
-    yield* loggedOutIn(found.nodes, held)
+    yield* loggedOutIn(found.nodes, held, signingKeyOf(found))
   }
   if ('value' in hasUploadedCerts && hasUploadedCerts.value)
     yield 'the Secret kube-system/kubeadm-certs has sa.key, for kubeadm join --control-plane: it is deleted'

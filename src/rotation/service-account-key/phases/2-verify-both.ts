@@ -1,6 +1,6 @@
 import { shortList } from '../../../errors/short-list.ts'
 import { definePhase, inParts } from '../../phase.ts'
-import { apiServers, type Observed } from '../../snapshot.ts'
+import { apiServers, fileAt, type Observed } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
 import { keyIdFor } from '../key-id.ts'
 import {
@@ -8,33 +8,49 @@ import {
   backToKeys,
   delayFor,
   hasReadKeys,
+  isStarting,
   type KeySections,
   keyPart,
+  keysIn,
   onlyApiServer,
+  privatePath,
+  publicKeysOf,
   restartedWith,
   verifiesWith,
   writingPublicKeys,
 } from '../keys.ts'
+import { awaitReread, renewals } from '../kubelets.ts'
 import { keyRow } from '../phase-table.ts'
 import { heldTokens, nodesWithMounted, unreadTokens } from '../tokens.ts'
 
-type Sees = KeySections | 'leases' | 'tokens'
+type Sees = KeySections | 'leases' | 'tokens' | 'kubelets' | 'evidence'
 
 const both = keyPart<Sees>((observed, { reason }, { oldKey, newKey }) => {
   // After a leak, no API server verifies both.
   const open =
     reason === 'compromise'
       ? []
-      : apiServers(observed).filter(({ id }) => !verifiesWith(observed, id, newKey))
+      : apiServers(observed).flatMap((api) => {
+          if (!verifiesWith(observed, api.id, newKey))
+            return [{ api, what: 'does not verify tokens of the new key' }]
+          // Another program restored the file: after its next start, the API server would reject tokens of the new key.
+          const isOnDisk = publicKeysOf(observed, api).includes(newKey)
+          return isOnDisk ? [] : [{ api, what: 'its public key files do not contain the new key' }]
+        })
   return {
-    gaps: open.map(({ id: at }) => ({ at, what: 'does not verify tokens of the new key' })),
-    steps: open.flatMap((api) => {
-      const writes = writingPublicKeys(observed, api, [oldKey, newKey])
-      const isRead = writes.length === 0 && hasReadKeys(observed, api)
+    gaps: open.map(({ api: { id: at }, what }) => ({ at, what })),
+    steps: open.flatMap(({ api }) => {
+      const now = publicKeysOf(observed, api)
+      const signing = keysIn(fileAt(observed, api.node, privatePath(api)))
+      // Later phases change the order and remove the old key: an API server that is only down keeps its files.
+      const isLater = now.includes(newKey) && (now.includes(oldKey) || signing.join() === newKey)
+      const keys = isLater ? now : [oldKey, newKey]
+      const writes = isLater ? [] : writingPublicKeys(observed, api, keys)
+      const isRead = writes.length === 0 && (isStarting(observed, api) || hasReadKeys(observed, api))
       return [
         ...writes,
         ...(isRead ? [] : restartedWith(observed, api, delayFor(api))),
-        awaitServed(api.id, [oldKey, newKey], 'verifies tokens of both keys'),
+        awaitServed(api.id, keys, 'verifies tokens of the new key'),
       ]
     }),
   }
@@ -43,7 +59,7 @@ const both = keyPart<Sees>((observed, { reason }, { oldKey, newKey }) => {
 const parts = inParts(both)
 
 export const verifyBoth = definePhase<Sees>(keyRow('verify-both'), {
-  sees: ['components', 'files', 'servedKeys', 'leases', 'tokens'],
+  sees: ['components', 'files', 'servedKeys', 'leases', 'tokens', 'kubelets', 'evidence'],
   ...parts,
   refusals: (observed, target) =>
     onlyApiServer(observed, target, keyRow('verify-both').number, parts.plan(observed, target)),
@@ -61,9 +77,12 @@ export const verifyBoth = definePhase<Sees>(keyRow('verify-both'), {
     const refusal = whyNewKeyIsUsed(now, target)
     if (refusal !== undefined) return refusal
     const { key } = target
-    return backToKeys(copies, now, apiServers(now), ({ id }) =>
+    const steps = backToKeys(copies, now, apiServers(now), ({ id }) =>
       key === undefined ? [] : [awaitServed(id, [key.oldKey], 'verifies only tokens of the old key')],
     )
+    if (key === undefined || steps.length === 0) return steps
+    // The rollback of phase 4 renewed mounted tokens.
+    return [...awaitReread(now, Math.max(...renewals(now, keyIdFor(key.newKey)), 0)), ...steps]
   },
 })
 

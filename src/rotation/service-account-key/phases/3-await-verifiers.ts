@@ -8,19 +8,33 @@ import { keyRow } from '../phase-table.ts'
 import { externalVerifiersIn, jwksMaxAgeSeconds } from '../plan.ts'
 import { unreadTokens } from '../tokens.ts'
 
-type Sees = Exclude<keyof KeyObservation, 'atMs' | 'certificates'>
+/** The sections that show whether other programs verify tokens. */
+export const verifierSections = [
+  'nodes',
+  'components',
+  'files',
+  'servedKeys',
+  'tokens',
+  'kubeadm',
+  'kubeconfigs',
+] as const satisfies readonly (keyof KeyObservation)[]
+export type VerifierSections = (typeof verifierSections)[number]
+type Sees = VerifierSections
 
 /** The IDs with which the operator accepts these risks. A hook of the inventory may do the upload. */
 export const uploadId = 'jwks-upload'
 export const maxAgeId = 'jwks-max-age'
+export const lastUploadId = 'jwks-last-upload'
 
 const informed = keyPart<Sees>((observed, target) => {
   const { mayExist } = externalVerifiersIn(observed)
   if (target.reason === 'compromise' || hasSignedNew(observed, target)) return { gaps: [], steps: [] }
   // The audiences of a token show who verifies it.
   if (!mayExist) return { gaps: unreadTokens(observed), steps: [] }
-  const { waivers } = target
-  const untilMs = servedSinceMs(observed) + jwksMaxAgeSeconds * 1000
+  const { waivers, confirmedAtMs } = target
+  // A program may have read the place of the upload just before.
+  const uploadedMs = waivers.has(uploadId) ? (confirmedAtMs?.get(uploadId) ?? 0) : observed.atMs
+  const untilMs = Math.max(servedSinceMs(observed), uploadedMs) + jwksMaxAgeSeconds * 1000
   const uploads = waivers.has(uploadId)
     ? []
     : [ask(uploadId, 'Upload /openid/v1/jwks to every place outside of the cluster that has a copy.')]
@@ -42,7 +56,8 @@ const informed = keyPart<Sees>((observed, target) => {
     ],
     steps: [
       ...uploads,
-      ...(isLate
+      // The wait begins with the upload.
+      ...(isLate && uploads.length === 0
         ? [
             wait(
               { kind: 'instant', atMs: untilMs },
@@ -56,23 +71,40 @@ const informed = keyPart<Sees>((observed, target) => {
 })
 
 export const awaitVerifiers = definePhase<Sees>(keyRow('await-verifiers'), {
-  sees: ['nodes', 'components', 'files', 'servedKeys', 'tokens', 'kubeadm', 'kubeconfigs'],
+  sees: verifierSections,
   gaps: (observed, target) => informed(observed, target).gaps,
   plan: (observed, target) => informed(observed, target).steps,
 
   remarks(observed, { reason }) {
     const { mayExist, why } = externalVerifiersIn(observed)
     if (!mayExist) return []
-    const cost = `with --reason compromise there is no wait: these programs reject new tokens for up to ${jwksMaxAgeSeconds / 60} minutes`
+    const cost = `with --reason compromise there is no wait: these programs reject new tokens for up to ${jwksMaxAgeSeconds / 60} minutes, or until the upload in phase 5`
     return [
       `programs outside of the API servers may verify tokens: ${why.join('; ')}`,
       reason === 'compromise'
         ? cost
-        : `kcert waits for max-age (${jwksMaxAgeSeconds / 60} minutes) and runs the hook with "when: upload-jwks" of the inventory. If no program keeps a copy: --waive ${uploadId} --waive ${maxAgeId}`,
+        : `kcert waits for max-age (${jwksMaxAgeSeconds / 60} minutes) and runs the hooks with "when: upload-jwks" of the inventory, in phase 7 again. If no program keeps a copy: --waive ${uploadId} --waive ${maxAgeId} --waive ${lastUploadId}`,
     ]
   },
 
   undo: () => [],
+})
+
+/**
+ * Returns the question for an upload without the old key. Until then, programs outside of the cluster accept tokens of a leaked key, and
+ * reject tokens of the new key if the first upload was skipped.
+ */
+export const lastUpload = keyPart<Sees>((observed, { waivers }) => {
+  if (waivers.has(lastUploadId) || !externalVerifiersIn(observed).mayExist) return { gaps: [], steps: [] }
+  return {
+    gaps: [{ at: '/openid/v1/jwks', what: 'not yet uploaded without the old key' }],
+    steps: [
+      ask(
+        lastUploadId,
+        'Upload /openid/v1/jwks again, to every place outside of the cluster that has a copy: the old key must not be in it.',
+      ),
+    ],
+  }
 })
 
 /** From then on, every answer of an API server has both keys: both processes and files are from before. */

@@ -6,6 +6,7 @@ import {
   type ComponentSnapshot,
   componentsNamed,
   fileAt,
+  hasStartedSince,
   type Observed,
   onNode,
 } from '../../snapshot.ts'
@@ -17,17 +18,20 @@ import {
   backToKeys,
   hasPublicKeys,
   hasReadKeys,
+  isStarting,
   type KeySections,
   keyPart,
   keysIn,
   onlyApiServer,
   privatePath,
+  publicKeysOf,
   restartedWith,
+  signedSinceMs,
   verifiesWith,
   whyUnlike,
   writingPublicKeys,
 } from '../keys.ts'
-import { restartingKubelets } from '../kubelets.ts'
+import { provenOn, restartingKubelets } from '../kubelets.ts'
 import { keyRow } from '../phase-table.ts'
 import { loggedOut } from '../plan.ts'
 import { nodesWithMounted } from '../tokens.ts'
@@ -49,8 +53,10 @@ const api = keyPart<Sees>((observed, target, key) => {
     gaps: open.map(({ one: { id: at }, what }) => ({ at, what })),
     steps: [
       ...open.flatMap(({ one }) => {
+        // Phase 7 removes the old key, so this phase must not add it again.
+        const staysAsIs = !isAtOnce && hasNewKeyFirst(observed, one, key)
         const writes = [
-          ...(hasNewKeyFirst(observed, one, key) ? [] : writingPublicKeys(observed, one, keys)),
+          ...(staysAsIs ? [] : writingPublicKeys(observed, one, keys)),
           ...writingPrivateKey(observed, one, key),
         ]
         const isRead = writes.length === 0 && hasReadKeys(observed, one)
@@ -62,7 +68,7 @@ const api = keyPart<Sees>((observed, target, key) => {
             : [
                 awaitServed(
                   one.id,
-                  keys,
+                  staysAsIs ? publicKeysOf(observed, one) : keys,
                   `verifies tokens of ${isAtOnce ? 'only the new key' : 'both keys'}`,
                 ),
               ]),
@@ -125,7 +131,7 @@ export const signNew = definePhase<Sees>(keyRow('sign-new'), {
     ]
   },
 
-  remarks: (observed, { reason }) => (reason === 'compromise' ? loggedOut(observed) : []),
+  remarks: (observed, { key, reason }) => (reason === 'compromise' ? loggedOut(observed, key && keyIdFor(key.oldKey)) : []),
 
   /** Tokens of the new key stay valid until phase 2 is rolled back, and kubelets renew theirs at once. */
   undo(copies, now, target) {
@@ -159,7 +165,15 @@ export const signNew = definePhase<Sees>(keyRow('sign-new'), {
 function mountedBack(now: Observed<Sees>, target: Target, { newKey }: KeyChange) {
   const lacks = keyIdFor(newKey)
   const nodes = nodesWithMounted(now, lacks)
-  return restartingKubelets(now, target, ({ node }) => nodes.has(node), lacks)
+  const sinceMs = signedSinceMs(now)
+  return restartingKubelets(
+    now,
+    target,
+    ({ node }) => nodes.has(node),
+    lacks,
+    // The rollback of phase 2 waits for clients from the last proof on.
+    ({ node }) => !isProven(now, provenOn(node, lacks), sinceMs),
+  )
 }
 
 /** Returns the public keys with which API servers verify tokens from this phase on; the one of the signing key first. */
@@ -167,7 +181,6 @@ function publicKeysWith({ reason }: Target, { oldKey, newKey }: KeyChange) {
   return reason === 'compromise' ? [newKey] : [newKey, oldKey]
 }
 
-/** Phase 7 removes the old key, so this phase must not add it again. */
 function hasNewKeyFirst(observed: Observed<'files'>, one: ComponentSnapshot, key: KeyChange): boolean {
   return hasPublicKeys(observed, one, [key.newKey, key.oldKey]) || hasPublicKeys(observed, one, [key.newKey])
 }
@@ -193,8 +206,10 @@ function privateKeyOf(observed: Observed<'files'>, one: ComponentSnapshot) {
   return fileAt(observed, one.node, privatePath(one))
 }
 
+/** The public keys do not count: an API server that phase 7 has not restarted yet still signs with the new key. */
 function signsNew(observed: Observed<'files'>, one: ComponentSnapshot, { newKey }: KeyChange): boolean {
-  return keysIn(privateKeyOf(observed, one)).join() === newKey && hasReadKeys(observed, one)
+  const file = privateKeyOf(observed, one)
+  return keysIn(file).join() === newKey && (isStarting(observed, one) || hasStartedSince(one.process, file))
 }
 
 function writingPrivateKey(observed: Observed<'files'>, one: ComponentSnapshot, { newKey }: KeyChange) {

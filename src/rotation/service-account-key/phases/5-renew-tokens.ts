@@ -1,30 +1,34 @@
 import type { Task } from '../../action.ts'
 import { definePhase } from '../../phase.ts'
 import { isProven } from '../../proof.ts'
-import { apiServers, fileAt, type Observed } from '../../snapshot.ts'
+import { apiServers, type Observed } from '../../snapshot.ts'
 import type { KeyChange } from '../../target.ts'
 import { ask, patch } from '../../tasks.ts'
 import { keyIdFor } from '../key-id.ts'
-import { keyPart, privatePath, verifiesWith } from '../keys.ts'
+import { keyPart, signedSinceMs, verifiesWith } from '../keys.ts'
 import { provenOn, restartingKubelets } from '../kubelets.ts'
 import type { FoundToken } from '../observed.ts'
 import { keyRow } from '../phase-table.ts'
-import { heldTokens, holderOf, nodesWithMounted, tokenId, unreadTokens } from '../tokens.ts'
+import { heldTokens, holderOf, nodesWithMounted, oldTokens, tokenId, unreadTokens } from '../tokens.ts'
+import { lastUpload, type VerifierSections, verifierSections } from './3-await-verifiers.ts'
 
-type Sees = 'nodes' | 'components' | 'kubelets' | 'files' | 'servedKeys' | 'tokens' | 'evidence'
+type Sees = VerifierSections | 'kubelets' | 'evidence'
 
 const renewed = keyPart<Sees>((observed, target, key) => {
   // What had a token of the old key by then was accepted as a loss, or is proven not to use it.
   if (isDropped(observed, key) && target.reason !== 'compromise') return { gaps: [], steps: [] }
   const lacks = keyIdFor(key.oldKey)
   const mounted = nodesWithMounted(observed, lacks)
-  const sinceMs = signedNewSinceMs(observed)
+  const sinceMs = signedSinceMs(observed)
   const unproven = new Set(
     observed.kubelets.flatMap(({ node }) =>
       isProven(observed, provenOn(node, lacks), sinceMs) && !mounted.has(node) ? [] : [node],
     ),
   )
-  const open = heldTokens(observed, lacks).filter((token) => !target.waivers.has(tokenId(token)))
+  const open = oldTokens(observed, lacks).filter((token) => !target.waivers.has(tokenId(token)))
+  const elsewhere = observed.kubeconfigs.flatMap(({ id, at }) =>
+    at !== undefined || target.waivers.has(id) ? [] : [id],
+  )
   return {
     gaps: [
       ...unreadTokens(observed),
@@ -34,8 +38,9 @@ const renewed = keyPart<Sees>((observed, target, key) => {
         .map((at) => ({ at, what: 'not yet proven to have no mounted token of the old key' })),
       ...open.map((token) => ({
         at: tokenId(token),
-        what: `token of the old key (${holderOf(token)})`,
+        what: `${token.claims.keyId === undefined ? 'token without a key ID' : 'token of the old key'} (${holderOf(token)})`,
       })),
+      ...elsewhere.map((id) => ({ at: `kubeconfig ${id}`, what: 'not read, because it is on no node' })),
     ],
     steps: [
       ...restartingKubelets(
@@ -45,18 +50,23 @@ const renewed = keyPart<Sees>((observed, target, key) => {
         lacks,
         ({ node }) => unproven.has(node),
       ),
+      // After a leak, this is as urgent as the tokens. Pods come first, and phase 7 asks again if it was not done.
+      ...(target.reason === 'compromise' ? lastUpload(observed, target).steps : []),
       ...open.flatMap((token) => handedOver(observed, token, key)),
+      ...elsewhere.map((id) =>
+        ask(id, `Check kubeconfig ${id} with kcert inspect. Replace a token with key ID ${lacks}, or without a key ID.`),
+      ),
     ],
   }
 })
 
 export const renewTokens = definePhase<Sees>(keyRow('renew-tokens'), {
-  sees: ['nodes', 'components', 'kubelets', 'files', 'servedKeys', 'tokens', 'evidence'],
+  sees: [...verifierSections, 'kubelets', 'evidence'],
   gaps: (observed, target) => renewed(observed, target).gaps,
   plan: (observed, target) => renewed(observed, target).steps,
 
   remarks(observed, { key, reason }) {
-    const tokens = key === undefined ? [] : heldTokens(observed, keyIdFor(key.oldKey))
+    const tokens = key === undefined ? [] : oldTokens(observed, keyIdFor(key.oldKey))
     const owners = Map.groupBy(tokens, holderOf)
     return [
       ...[...owners].map(
@@ -69,12 +79,6 @@ export const renewTokens = definePhase<Sees>(keyRow('renew-tokens'), {
   // Both keys are verified until phase 2 is rolled back, and its rollback refuses while tokens of the new key are in use.
   undo: () => [],
 })
-
-/** Returns since when every process may sign only with the new key: the last change of a private key. */
-export function signedNewSinceMs(observed: Observed<'components' | 'files'>): number | undefined {
-  const times = apiServers(observed).map((api) => fileAt(observed, api.node, privatePath(api))?.changedAtMs)
-  return times.some((time) => time === undefined) ? undefined : Math.max(0, ...times.map((time) => time ?? 0))
-}
 
 /** Returns true once an API server no longer verifies tokens of the old key. */
 export function isDropped(observed: Observed<'components' | 'servedKeys'>, key: KeyChange): boolean {
@@ -90,26 +94,39 @@ export function isDropped(observed: Observed<'components' | 'servedKeys'>, key: 
  */
 function handedOver(observed: Observed<'tokens'>, token: FoundToken, { newKey }: KeyChange): readonly Task[] {
   const { namespace, serviceAccount } = token.claims
-  const [place = ''] = token.location.split(' ')
-  const [, name = ''] = place.split('/')
-  // The signature of a token is not verified, and anyone may write its claims: they must name the Secret that has it.
-  const isOwn =
-    token.kind === 'Secret' && place === `${namespace}/${name}` && token.claims.boundTo === `secret ${name}`
-  const isReplaced = heldTokens(observed, keyIdFor(newKey)).some(
-    ({ kind, claims }) =>
-      kind === 'Secret' && claims.namespace === namespace && claims.serviceAccount === serviceAccount,
+  const name = ownSecret(token)
+  if (name === undefined)
+    return [ask(tokenId(token), `Replace the token in ${tokenId(token)} (${holderOf(token)}).`)]
+  const replacement = heldTokens(observed, keyIdFor(newKey)).find(
+    (one) =>
+      ownSecret(one) !== undefined &&
+      one.claims.namespace === namespace &&
+      one.claims.serviceAccount === serviceAccount,
   )
-  const second = { kind: 'Secret', namespace, name: secondName(name, newKey) }
-  const question = isOwn
-    ? `Give the token of Secret ${namespace}/${second.name} to the users of ${token.location} (${holderOf(token)}), then delete Secret ${place}.`
-    : `Replace the token in ${tokenId(token)} (${holderOf(token)}).`
+  const created = { kind: 'Secret', namespace, name: secondName(name, newKey) }
+  const second = (replacement && ownSecret(replacement)) ?? created.name
   return [
-    ...(isOwn && !isReplaced ? [patch(second, 'absent', { kind: 'token-secret', serviceAccount })] : []),
-    ask(tokenId(token), question),
+    ...(replacement === undefined
+      ? [patch(created, 'absent', { kind: 'token-secret', serviceAccount })]
+      : []),
+    ask(
+      tokenId(token),
+      `Give the token of Secret ${namespace}/${second} to the users of ${token.location} (${holderOf(token)}), then delete Secret ${namespace}/${name}.`,
+    ),
   ]
+}
+
+/**
+ * Returns the name of the Secret of a legacy token. The signature of a token is not verified, and anyone may write its claims: they must
+ * name the Secret that has it.
+ */
+function ownSecret({ kind, location, claims: { namespace, boundTo } }: FoundToken): string | undefined {
+  const [place = ''] = location.split(' ')
+  const [, name = ''] = place.split('/')
+  return kind === 'Secret' && place === `${namespace}/${name}` && boundTo === `secret ${name}` ? name : undefined
 }
 
 /** The same name each time, so that a second run finds the Secret of the first one. */
 function secondName(name: string, newKey: string): string {
-  return `${name.slice(0, 240)}-${newKey.slice(0, 8)}`
+  return `${name.slice(0, 240).replace(/[.-]+$/, '')}-${newKey.slice(0, 8)}`
 }

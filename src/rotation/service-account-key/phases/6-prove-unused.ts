@@ -1,4 +1,4 @@
-import { evidenceKey, type Step, type Task } from '../../action.ts'
+import type { Step, Task } from '../../action.ts'
 import { definePhase, type PendingItem } from '../../phase.ts'
 import { isProven } from '../../proof.ts'
 import { apiServers, type Observed } from '../../snapshot.ts'
@@ -6,7 +6,7 @@ import type { KeyChange, Target } from '../../target.ts'
 import { ask, inLanes, probe, wait } from '../../tasks.ts'
 import { keyIdFor } from '../key-id.ts'
 import { keyPart } from '../keys.ts'
-import { provenOn } from '../kubelets.ts'
+import { renewals } from '../kubelets.ts'
 import { keyRow } from '../phase-table.ts'
 import { tokenLifetimeSeconds } from '../plan.ts'
 import { isDropped } from './5-renew-tokens.ts'
@@ -87,15 +87,16 @@ const proofs: Readonly<
     }
   },
 
-  pods(observed, { waivers }) {
-    const sinceMs = latestSigner(observed)
+  /** A container that restarts before its kubelet reads the old token again. */
+  pods(observed, { waivers }, key) {
+    const sinceMs = renewedSinceMs(observed, key)
     const started = Map.groupBy(observed.pods, ({ id }) => id)
     const open = podsWithTokens(observed).flatMap((id) => {
       if (waivers.has(id)) return []
       const its = started.get(id) ?? []
       if (its.length === 0) return [{ id, what: 'its start time is not known' }]
       const isNew = its.every(({ startedAtMs }) => sinceMs !== undefined && startedAtMs > sinceMs)
-      return isNew ? [] : [{ id, what: 'started before API servers signed with the new key' }]
+      return isNew ? [] : [{ id, what: 'started before every node was proven to have only tokens of the new key' }]
     })
     return {
       gaps: open.map(({ id, what }) => ({ at: `Pod ${id}`, what })),
@@ -130,20 +131,8 @@ function renewedSinceMs(
   observed: Observed<'kubelets' | 'evidence'>,
   { oldKey }: KeyChange,
 ): number | undefined {
-  const times = observed.kubelets.map(({ node }) => {
-    const evidence = observed.evidence.get(evidenceKey(provenOn(node, keyIdFor(oldKey))))
-    return evidence?.ok ? evidence.atMs : undefined
-  })
-  if (times.length === 0 || times.some((time) => time === undefined)) return undefined
-  return Math.max(...times.map((time) => time ?? 0))
-}
-
-/** Returns when the last API server started with the new key; undefined if one does not run. */
-function latestSigner(observed: Observed<'components'>): number | undefined {
-  const starts = apiServers(observed).map(({ process }) => process?.startedAtMs)
-  return starts.some((start) => start === undefined)
-    ? undefined
-    : Math.max(...starts.map((start) => start ?? 0))
+  const times = renewals(observed, keyIdFor(oldKey))
+  return times.length === 0 || times.length < observed.kubelets.length ? undefined : Math.max(...times)
 }
 
 /** Returns the pods with mounted tokens on all nodes. */
