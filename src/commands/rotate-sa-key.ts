@@ -18,14 +18,14 @@ both keys (phase 2), to sign with the new key (phase 4), and to drop the old key
 any moment.
 
 Phase 3 waits for other programs that verify tokens. They may keep a copy of /openid/v1/jwks for an hour. A hook of the inventory with
-"when: upload-jwks" uploads it.
+"when: upload-jwks" uploads it, and again without the old key in phase 7.
 
 Phase 5 restarts the kubelets whose pods have tokens of the old key, in batches, which renews these tokens. kcert proves it by the key ID of
 each mounted token. For a legacy token in a Secret, kcert creates a second Secret and names the owner. kcert deletes no token.
 
 Phase 6 proves that no client uses the old key. By default, kcert waits until a token that a client keeps in memory counts as stale (3,607 s),
-and then watches the counters of stale and legacy tokens. --proof audit asks for the result of kcert audit. --proof pods compares the start
-time of each pod.
+and then watches the counters of stale and legacy tokens for --soak. --proof audit asks for the result of kcert audit. --proof pods
+compares the start time of each pod.
 
 With --reason compromise, phase 4 drops the old key at once. The plan says which clients are logged out, and for how long.
 
