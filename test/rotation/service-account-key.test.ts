@@ -388,9 +388,7 @@ test('a rollback takes the confirmation back', async () => {
   expect(await pending(scene, 6)).toEqual([])
   await operator.command((session) => session.rollback(3), { settings, yes: true })
   await run(scene, 4, 5)
-  expect(await pending(scene, 6)).toEqual([
-    'audit log: not yet confirmed to show no use of the old key',
-  ])
+  expect(await pending(scene, 6)).toEqual(['audit log: not yet confirmed to show no use of the old key'])
 })
 
 test('proofs are not repeated once the old key is dropped', async () => {
@@ -441,7 +439,10 @@ async function renewing(
   const nodes = observed.tokens.nodes.map((one) =>
     mounted === undefined || 'unread' in one.tokens
       ? one
-      : { ...one, tokens: { value: { ...one.tokens.value, mounted: [...one.tokens.value.mounted, mounted] } } },
+      : {
+          ...one,
+          tokens: { value: { ...one.tokens.value, mounted: [...one.tokens.value.mounted, mounted] } },
+        },
   )
   const now = {
     ...observed,

@@ -131,7 +131,8 @@ export const signNew = definePhase<Sees>(keyRow('sign-new'), {
     ]
   },
 
-  remarks: (observed, { key, reason }) => (reason === 'compromise' ? loggedOut(observed, key && keyIdFor(key.oldKey)) : []),
+  remarks: (observed, { key, reason }) =>
+    reason === 'compromise' ? loggedOut(observed, key && keyIdFor(key.oldKey)) : [],
 
   /** Tokens of the new key stay valid until phase 2 is rolled back, and kubelets renew theirs at once. */
   undo(copies, now, target) {
@@ -166,13 +167,14 @@ function mountedBack(now: Observed<Sees>, target: Target, { newKey }: KeyChange)
   const lacks = keyIdFor(newKey)
   const nodes = nodesWithMounted(now, lacks)
   const sinceMs = signedSinceMs(now)
+  const readable = new Set(now.tokens.nodes.flatMap(({ node, tokens }) => ('value' in tokens ? [node] : [])))
   return restartingKubelets(
     now,
     target,
     ({ node }) => nodes.has(node),
     lacks,
-    // The rollback of phase 2 waits for clients from the last proof on.
-    ({ node }) => !isProven(now, provenOn(node, lacks), sinceMs),
+    // The rollback of phase 2 waits for clients from the last proof on, and refuses while a node cannot be read.
+    ({ node }) => readable.has(node) && !isProven(now, provenOn(node, lacks), sinceMs),
   )
 }
 

@@ -54,7 +54,10 @@ const renewed = keyPart<Sees>((observed, target, key) => {
       ...(target.reason === 'compromise' ? lastUpload(observed, target).steps : []),
       ...open.flatMap((token) => handedOver(observed, token, key)),
       ...elsewhere.map((id) =>
-        ask(id, `Check kubeconfig ${id} with kcert inspect. Replace a token with key ID ${lacks}, or without a key ID.`),
+        ask(
+          id,
+          `Check kubeconfig ${id} with kcert inspect. Replace a token with key ID ${lacks}, or without a key ID.`,
+        ),
       ),
     ],
   }
@@ -123,7 +126,9 @@ function handedOver(observed: Observed<'tokens'>, token: FoundToken, { newKey }:
 function ownSecret({ kind, location, claims: { namespace, boundTo } }: FoundToken): string | undefined {
   const [place = ''] = location.split(' ')
   const [, name = ''] = place.split('/')
-  return kind === 'Secret' && place === `${namespace}/${name}` && boundTo === `secret ${name}` ? name : undefined
+  return kind === 'Secret' && place === `${namespace}/${name}` && boundTo === `secret ${name}`
+    ? name
+    : undefined
 }
 
 /** The same name each time, so that a second run finds the Secret of the first one. */

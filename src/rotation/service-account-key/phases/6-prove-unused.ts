@@ -96,7 +96,9 @@ const proofs: Readonly<
       const its = started.get(id) ?? []
       if (its.length === 0) return [{ id, what: 'its start time is not known' }]
       const isNew = its.every(({ startedAtMs }) => sinceMs !== undefined && startedAtMs > sinceMs)
-      return isNew ? [] : [{ id, what: 'started before every node was proven to have only tokens of the new key' }]
+      return isNew
+        ? []
+        : [{ id, what: 'started before every node was proven to have only tokens of the new key' }]
     })
     return {
       gaps: open.map(({ id, what }) => ({ at: `Pod ${id}`, what })),
