@@ -141,16 +141,6 @@ export abstract class KcertCommand extends Command {
     return withCluster(this.context, flags, act)
   }
 
-  /** Does the same for an `act` with many steps: on an interruption, `tell` reports the completed steps. */
-  protected async changeOnCluster<Result>(
-    flags: ClusterFlags,
-    act: (cluster: Cluster) => Promise<Result>,
-    tell?: () => string,
-  ): Promise<Result> {
-    const { tellChanges, whileStoppable } = await import('./interruption.ts')
-    return whileStoppable(tell ?? tellChanges, this.context.stderr, () => this.onCluster(flags, act))
-  }
-
   /** Writes the answer to standard output and returns the exit code once it is handed over, so that an exit cannot cut it off. */
   protected async answer(text: string): Promise<ExitCode> {
     await writeOut(text)
