@@ -49,8 +49,21 @@ export interface PhaseTable {
   readonly reads?: 'etcd' | 'service-account-keys'
 }
 
+type RowDraft = Omit<PhaseRow, 'id' | 'number'>
+
+/** Returns these rows, numbered in order, and a function that returns the row with an ID. */
+export function phaseRows<Id extends string>(drafts: Readonly<Record<Id, RowDraft>>) {
+  const ids = Object.keys(drafts)
+  const rows = Object.entries<RowDraft>(drafts).map(([id, draft], index) => ({
+    id,
+    number: index + 1,
+    ...draft,
+  }))
+  return { rows, rowOf: (id: Id): PhaseRow => ({ id, number: ids.indexOf(id) + 1, ...drafts[id] }) }
+}
+
 /** The phases in order. */
-const rows = {
+export const { rows: phaseTable, rowOf: phaseRow } = phaseRows({
   // kubeadm: the preflight checks whether an upgrade is in progress.
   distribute: {
     title: 'copy the new CA to every control-plane node and back up every file that will change',
@@ -118,14 +131,9 @@ const rows = {
     risk: 'irreversible',
     dropsOld: true,
   },
-} as const satisfies Readonly<Record<string, Omit<PhaseRow, 'id' | 'number'>>>
+})
 
-export type PhaseId = keyof typeof rows
-export const phaseTable: readonly PhaseRow[] = Object.entries(rows).map(([id, row], index) => ({
-  id,
-  number: index + 1,
-  ...row,
-}))
+export type PhaseId = Parameters<typeof phaseRow>[0]
 
 /** The table of the page. */
 export const manualRotation: PhaseTable = {
@@ -134,11 +142,6 @@ export const manualRotation: PhaseTable = {
   rows: phaseTable,
   journal: 'kcert-rotation',
   copiesIndex: '/var/lib/kcert/copies/index.jsonl',
-}
-
-/** Returns the row with this ID. */
-export function phaseRow(id: PhaseId): PhaseRow {
-  return { id, number: Object.keys(rows).indexOf(id) + 1, ...rows[id] }
 }
 
 /** Returns the row with this number; undefined for 0, which is a recovery and not a phase. */

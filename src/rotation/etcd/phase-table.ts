@@ -1,10 +1,10 @@
-import type { PhaseRow, PhaseTable } from '../phase-table.ts'
+import { type PhaseTable, phaseRows } from '../phase-table.ts'
 
 // The rotation of etcd's CA. kubernetes.io has no page for it. etcd and API servers read etcd's CA only at startup, but certificates at
 // each handshake. So every certificate is presented with the bridge certificate (the new CA, signed by the old CA) from phase 2 on:
 // members with the old CA and members with the new CA accept each other, in any order, wherever kcert stops.
 
-const rows = {
+const { rows, rowOf } = phaseRows({
   'create-ca': {
     title: 'copy the new etcd CA to every control-plane node and back up every file that will change',
     after: [],
@@ -39,21 +39,17 @@ const rows = {
     risk: 'irreversible',
     dropsOld: true,
   },
-} as const satisfies Readonly<Record<string, Omit<PhaseRow, 'id' | 'number'>>>
+})
 
-type EtcdPhaseId = keyof typeof rows
+/** Returns the row with this ID. */
+export const etcdRow = rowOf
 
 /** The phases of the rotation of etcd's CA, and the names of its files. */
 export const etcdRotation: PhaseTable = {
   command: 'kcert rotate-ca',
   replaces: 'CA',
-  rows: Object.entries(rows).map(([id, row], index) => ({ id, number: index + 1, ...row })),
+  rows,
   journal: 'kcert-etcd-rotation',
   copiesIndex: '/var/lib/kcert/copies/etcd-index.jsonl',
   reads: 'etcd',
-}
-
-/** Returns the row with this ID. */
-export function etcdRow(id: EtcdPhaseId): PhaseRow {
-  return { id, number: Object.keys(rows).indexOf(id) + 1, ...rows[id] }
 }

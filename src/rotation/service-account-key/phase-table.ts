@@ -1,10 +1,10 @@
-import type { PhaseRow, PhaseTable } from '../phase-table.ts'
+import { type PhaseTable, phaseRows } from '../phase-table.ts'
 
 // The rotation of the service account key. kubernetes.io has no page for it. API servers and controller managers read the key only at
 // startup, so there are three passes over the API servers: phases 2, 4 and 7. docs/decisions/0016-service-account-key-phases.md has the
 // reasons, and the state that an unplanned restart finds at each moment.
 
-const rows = {
+const { rows, rowOf } = phaseRows({
   'create-key': {
     title: 'copy the new key to every control-plane node and back up every file that will change',
     after: [],
@@ -48,21 +48,17 @@ const rows = {
     risk: 'irreversible',
     dropsOld: true,
   },
-} as const satisfies Readonly<Record<string, Omit<PhaseRow, 'id' | 'number'>>>
+})
 
-type KeyPhaseId = keyof typeof rows
+/** Returns the row with this ID. */
+export const keyRow = rowOf
 
 /** The phases of the rotation of the service account key, and the names of its files. */
 export const keyRotation: PhaseTable = {
   command: 'kcert rotate-sa-key',
   replaces: 'key',
-  rows: Object.entries(rows).map(([id, row], index) => ({ id, number: index + 1, ...row })),
+  rows,
   journal: 'kcert-sa-key-rotation',
   copiesIndex: '/var/lib/kcert/copies/sa-key-index.jsonl',
   reads: 'service-account-keys',
-}
-
-/** Returns the row with this ID. */
-export function keyRow(id: KeyPhaseId): PhaseRow {
-  return { id, number: Object.keys(rows).indexOf(id) + 1, ...rows[id] }
 }
