@@ -13,7 +13,7 @@ import { bindingCommand, kubeletClientBinding } from '../pki/kubeadm.ts'
 import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Probe, ProbeSubject } from '../rotation/action.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
-import type { ProcessId } from '../rotation/snapshot.ts'
+import { nodeOfProcess, type ProcessId } from '../rotation/snapshot.ts'
 import { etcdClientVerdict } from '../site/etcd-client.ts'
 import { callHttps, type HttpsAnswer } from '../site/http-call.ts'
 import { configurationOf, listeningOf } from '../site/listening.ts'
@@ -99,7 +99,11 @@ export class Probing {
     const headers = ca === 'front-proxy' ? { 'X-Remote-User': probeName } : {}
     const commonName = ca === 'front-proxy' ? await this.frontProxyName() : probeName
     const pair = await this.parts.identity.client(ca, generation, { commonName })
-    const answer = await this.dial(nodeOf(at), running, { path: askedOf(running), headers, client: pair })
+    const answer = await this.dial(nodeOfProcess(at), running, {
+      path: askedOf(running),
+      headers,
+      client: pair,
+    })
     const said = `${at} answers ${answer.status} to a client of the ${generation} ${ca} CA`
     const verdict = verdictOf(answer)
     if (verdict === undefined) return { ok: false, detail: `${said}: ${answer.body.slice(0, 200).trim()}` }
@@ -113,7 +117,7 @@ export class Probing {
     const bridge = generation === 'new' ? writeCertificates([await this.parts.cas.bridge(ca)]) : ''
     const client = { certificate: `${certificate}${bridge}`, key }
     const listening = listeningOf(running.argv)
-    const { verdict, detail } = await etcdClientVerdict(this.parts.site, nodeOf(at), listening, client)
+    const { verdict, detail } = await etcdClientVerdict(this.parts.site, nodeOfProcess(at), listening, client)
     const said = `${at}, for a client of the ${generation} etcd CA: ${verdict}`
     return { ok: verdict === expects, detail: detail === undefined ? said : `${said} (${detail})` }
   }
@@ -124,7 +128,7 @@ export class Probing {
     const { certificate } = await this.parts.cas.pair(at.endsWith('/etcd') ? 'etcd' : 'cluster', 'old')
     try {
       const trust = { ca: writeCertificates([certificate]) }
-      const { status } = await this.dial(nodeOf(at), running, { path: '/healthz', trust })
+      const { status } = await this.dial(nodeOfProcess(at), running, { path: '/healthz', trust })
       return {
         ok: false,
         detail: `a client that trusts only the old CA still connects to ${at} (${status})`,
@@ -346,10 +350,6 @@ const distrust = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'CERT_SIGNATURE_FAILURE',
 ])
-
-function nodeOf(at: ProcessId): string {
-  return at.slice(0, at.indexOf('/'))
-}
 
 /** Returns a path for which every server of this kind requires a permission. */
 function askedOf({ program }: ProcessFacts): string {

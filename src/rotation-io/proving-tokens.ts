@@ -5,6 +5,7 @@ import { wordsOf } from '../errors/kcert-error.ts'
 import type { ProbeSubject } from '../rotation/action.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
 import { isOfPod } from '../rotation/service-account-key/tokens.ts'
+import { nodeOfProcess } from '../rotation/snapshot.ts'
 import { numberIn } from '../site/etcd-metrics.ts'
 import { tokensOn } from '../site/service-account-keys.ts'
 import { nodeNamed, type Site } from '../site/site.ts'
@@ -35,7 +36,7 @@ async function issuedToken(
   { at, keyId }: Subject<'issued-token'>,
   { site, planes }: Pick<Parts, 'site' | 'planes'>,
 ): Promise<Verdict> {
-  const issuer = await site.apiServerOn(nodeOf(at))
+  const issuer = await site.apiServerOn(nodeOfProcess(at))
   const answer = await issuer.create(
     { ...resources.serviceAccounts, ...account, subresource: 'token' },
     {
@@ -112,7 +113,7 @@ export async function watchTokenUse(
   sleep: (ms: number) => Promise<unknown> = pause,
 ): Promise<ProbeAnswer> {
   const read = async () => {
-    const text = await (await site.apiServerOn(nodeOf(at))).text('/metrics')
+    const text = await (await site.apiServerOn(nodeOfProcess(at))).text('/metrics')
     return [started, ...counters].map((name) => ({ name, count: numberIn(text, name) }))
   }
   try {
@@ -142,8 +143,4 @@ function fieldOf(object: ApiObject, part: string, name: string): string | undefi
 
 function shown(keyId: string | undefined): string {
   return keyId === undefined ? 'unknown' : keyId.slice(0, 100)
-}
-
-function nodeOf(at: string): string {
-  return at.slice(0, at.indexOf('/'))
 }

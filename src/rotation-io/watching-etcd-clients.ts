@@ -6,6 +6,7 @@ import { isLoopback } from '../errors/host-port.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
 import type { ProbeSubject } from '../rotation/action.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
+import { nodeOfProcess } from '../rotation/snapshot.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
 import { listeningOf } from '../site/listening.ts'
 import { textOf } from '../site/node-files.ts'
@@ -33,7 +34,7 @@ export async function watchEtcdClients(
   { site, planes, sleep = pause }: WatchingOptions,
 ): Promise<ProbeAnswer> {
   try {
-    const name = at.slice(0, at.indexOf('/'))
+    const name = nodeOfProcess(at)
     const node = planes.node(name)
     const expected = await controlPlaneAddresses(site, planes)
     const found = new Set<string>()

@@ -10,7 +10,7 @@ import {
   handshakeFailures,
 } from '../rotation/handshake-errors.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
-import type { ProcessId } from '../rotation/snapshot.ts'
+import { nodeOfProcess, type ProcessId } from '../rotation/snapshot.ts'
 import { printedLog } from '../site/component-log.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
@@ -109,7 +109,7 @@ export class WatchingHandshakes {
   /** Returns the counter. Throws when the counter is missing: a missing counter is not 0. */
   private async count(at: ProcessId): Promise<number> {
     const path = '/metrics'
-    const { status, body } = await this.options.identity.call(nodeOf(at), {
+    const { status, body } = await this.options.identity.call(nodeOfProcess(at), {
       method: 'GET',
       path,
       timeoutMs: 20_000,
@@ -128,7 +128,7 @@ export class WatchingHandshakes {
     sinceMs: number,
   ): Promise<{ failures: readonly HandshakeFailure[]; why?: string }> {
     const { planes, site } = this.options
-    const node = nodeOf(at)
+    const node = nodeOfProcess(at)
     try {
       const aheadMs = await site.clockAheadMs(node)
       const process = await running(planes.node(node))
@@ -144,7 +144,7 @@ export class WatchingHandshakes {
   private async setVerbosity(at: ProcessId, level: number): Promise<string> {
     try {
       const call = { method: 'PUT', path: '/debug/flags/v', text: String(level) }
-      const { status } = await this.options.identity.call(nodeOf(at), call)
+      const { status } = await this.options.identity.call(nodeOfProcess(at), call)
       return status === 200 ? '' : `its log verbosity cannot be set (HTTP status ${status})`
     } catch (error) {
       return `its log verbosity cannot be set: ${wordsOf(error)}`
@@ -153,7 +153,7 @@ export class WatchingHandshakes {
 
   /** Restores the verbosity of the command line. */
   private async restoreVerbosity(at: ProcessId): Promise<void> {
-    const process = await running(this.options.planes.node(nodeOf(at))).catch(() => undefined)
+    const process = await running(this.options.planes.node(nodeOfProcess(at))).catch(() => undefined)
     const level = Number(flagsOf(process?.argv ?? []).v ?? 0)
     await this.setVerbosity(at, Number.isInteger(level) ? level : 0)
   }
@@ -170,10 +170,6 @@ function withReasons(
 ): ProbeAnswer {
   const given = isLogIncomplete ? reasons.filter((reason) => reason !== undefined && reason !== '') : []
   return { ...answer, detail: [detail, ...given].join('; ') }
-}
-
-function nodeOf(at: ProcessId): string {
-  return at.slice(0, at.indexOf('/'))
 }
 
 async function running(node: NodeAccess): Promise<ProcessFacts> {

@@ -1,6 +1,6 @@
 import { type Action, type ActionOf, evidenceKey, type Lane, type Parallel, type Step } from './action.ts'
 import { locationOfCondition, secondsUntil } from './conditions.ts'
-import { objectName } from './snapshot.ts'
+import { nodeOfProcess, objectName } from './snapshot.ts'
 
 // The properties of each kind of action, one row each. Plans, journal, runbooks, hooks and the model all use this table.
 
@@ -41,7 +41,7 @@ const effects: { readonly [Kind in Action['kind']]: Effects<ActionOf<Kind>> } = 
     changes: 'node',
     words: ({ process: id }) => `restart ${id}`,
     place: ({ process: id }) => id,
-    node: ({ process: id }) => nodeIn(id),
+    node: ({ process: id }) => nodeOfProcess(id),
     seconds({ how, process: id }) {
       if (how === 'service') return 2
       // SIGTERM: etcd 8.5–9.4 s, ready after 10–14 s; an API server with SIGKILL 5 s later 11.5–13 s.
@@ -71,7 +71,7 @@ const effects: { readonly [Kind in Action['kind']]: Effects<ActionOf<Kind>> } = 
       return subject.kind === 'kubeconfig' ? subject.id : 'cluster'
     },
     node({ subject }) {
-      if ('at' in subject) return nodeIn(subject.at)
+      if ('at' in subject) return nodeOfProcess(subject.at)
       return 'node' in subject ? subject.node : undefined
     },
     seconds({ subject }) {
@@ -130,9 +130,4 @@ export function endOfLanes(
     busyUntil[busyUntil.indexOf(soonest)] = run(lane, soonest)
   }
   return Math.max(...busyUntil)
-}
-
-/** Returns the node of a process: "cp1/kube-apiserver" → "cp1". */
-function nodeIn(id: string): string {
-  return id.slice(0, id.indexOf('/'))
 }

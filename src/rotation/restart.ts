@@ -8,7 +8,7 @@ import {
   hasStartedSince,
   type Observed,
 } from './snapshot.ts'
-import { restart, wait } from './tasks.ts'
+import { restart, wait, waitUntilReady } from './tasks.ts'
 
 // How a component starts to use the required flags and files. kcert edits its definition if necessary, and replaces a process
 // that read something older. Standbys come first and the leader last, so each pass changes the leader only once.
@@ -135,7 +135,7 @@ export function restartInPlace(
       ...(isApi && how === 'signal' && { killAfterMs: shutdownDelayMs(running?.flags ?? {}) + drainMs }),
       ...(observed?.leases.some((lease) => lease.name === name) && { lease: name }),
     },
-    wait({ kind: 'healthy', process: id }, `${id} is ready again`, 120_000),
+    waitUntilReady(id),
   ]
 }
 

@@ -16,6 +16,11 @@ export type ComponentName = Exclude<ProgramName, 'kubelet' | 'etcd'>
 /** For example "cp1/kube-apiserver" or "w1/kubelet". */
 export type ProcessId = string
 
+/** Returns the node of a process. */
+export function nodeOfProcess(id: ProcessId): string {
+  return id.slice(0, id.indexOf('/'))
+}
+
 export interface NodeSnapshot {
   readonly name: string
   readonly isControlPlane: boolean

@@ -45,6 +45,11 @@ export function wait(until: Condition, because: string, deadlineMs: number): Tas
   return { kind: 'wait', until, because, deadlineMs }
 }
 
+/** Returns the wait until a restarted process is healthy. */
+export function waitUntilReady(id: ProcessId): Task<'wait'> {
+  return wait({ kind: 'healthy', process: id }, `${id} is ready again`, 120_000)
+}
+
 export function probe(subject: ProbeSubject, deadlineMs = 60_000): Task<'probe'> {
   return { kind: 'probe', subject, deadlineMs }
 }

@@ -20,7 +20,7 @@ import {
 } from '../snapshot.ts'
 import { type KeyChange, plannedDigest, type Target } from '../target.ts'
 import type { Remembered, Settings } from '../target-reading.ts'
-import { rewrite, wait } from '../tasks.ts'
+import { rewrite, wait, waitUntilReady } from '../tasks.ts'
 import { restoreFiles } from '../undo.ts'
 import { changedFiles } from '../undo-pass.ts'
 import { keyIdFor } from './key-id.ts'
@@ -187,8 +187,7 @@ export function restartedWith(
   component: ComponentSnapshot,
   flags: FlagChanges = {},
 ): readonly Task[] {
-  const { id } = component
-  const ready = wait({ kind: 'healthy', process: id }, `${id} is ready again`, 120_000)
+  const ready = waitUntilReady(component.id)
   if (Object.keys(differences(component.flags, flags)).length > 0)
     return [...restartWith(observed, component, { flags }), ready]
   return isStarting(observed, component)
@@ -257,10 +256,7 @@ export function backToKeys(
       component.runsAs === 'static-pod' &&
       (restored.has(fileKey(node, definition)) || !hasStartedSince(process, fileAt(now, node, definition)))
     const restart = isRedefined
-      ? [
-          restartOf(now, component),
-          wait({ kind: 'healthy', process: component.id }, `${component.id} is ready again`, 120_000),
-        ]
+      ? [restartOf(now, component), waitUntilReady(component.id)]
       : restartInPlace(component, now)
     return [...files, ...restart, ...after(component)]
   })

@@ -9,6 +9,7 @@ import {
   fileAt,
   fileKey,
   hasStartedSince,
+  nodeOfProcess,
   type Observed,
   type SectionName,
   type Snapshot,
@@ -179,6 +180,6 @@ class KeyWorld {
         ...memory.flatMap((its) => [...its]),
         ...(memory.length === 0 ? this.onDisk(component.node, [privatePath(component)]) : []),
       ])
-    this.mounted.set(id.slice(0, id.indexOf('/')), new Set(keys))
+    this.mounted.set(nodeOfProcess(id), new Set(keys))
   }
 }

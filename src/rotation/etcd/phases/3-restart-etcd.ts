@@ -13,7 +13,7 @@ import {
   type Observed,
 } from '../../snapshot.ts'
 import { type CaChange, changeOf } from '../../target.ts'
-import { probe, restart, rewrite, wait } from '../../tasks.ts'
+import { probe, restart, rewrite, waitUntilReady } from '../../tasks.ts'
 import { restoreFiles } from '../../undo.ts'
 import { changedFiles, hasRead } from '../../undo-pass.ts'
 import {
@@ -125,7 +125,7 @@ function restarted(
     awaitQuorum(node),
     // An edit of the manifest would take 48 s: the kubelet first deletes the mirror pod through its own API server, whose etcd has just stopped.
     restart(id, running, 'signal'),
-    ...(api === undefined ? [] : [wait({ kind: 'healthy', process: api }, `${api} is ready again`, 120_000)]),
+    ...(api === undefined ? [] : [waitUntilReady(api)]),
   ]
 }
 
