@@ -7,7 +7,7 @@ import { type PemBlock, readPem } from './pem.ts'
 import type { PublicKeyInfo } from './public-key.ts'
 
 // Key IDs and claims of service account tokens. Only header and claims are read, never the signature, so nothing that is
-// returned here can be used as a credential.
+// returned here, except by `tokenTextsIn`, can be used as a credential.
 
 /** The header and claims of a service account token, without the token. */
 export interface ServiceAccountToken {
@@ -47,7 +47,8 @@ export function serviceAccountKeyIds(content: Uint8Array, use: 'signs' | 'verifi
   })
 }
 
-function publicKeyIn(block: PemBlock): PublicKeyInfo | undefined {
+/** Returns the public key of a certificate or key; undefined for other blocks. Throws the errors of damaged ones. */
+export function publicKeyIn(block: PemBlock): PublicKeyInfo | undefined {
   if (block.label === 'CERTIFICATE') return certificateOfBlock(block).publicKey
   if (isPublicKeyLabel(block.label)) return readPublicKey(block)
   return isPrivateKeyLabel(block.label) ? readPrivateKey(block).publicKey : undefined
@@ -73,14 +74,19 @@ export function readServiceAccountToken(text: string): ServiceAccountToken | und
 
 /** Returns every service account token in a text: a configuration file, an HTTP header, or the token itself. */
 export function serviceAccountTokensIn(text: string): ServiceAccountToken[] {
+  return tokenTextsIn(text).flatMap((token) => readServiceAccountToken(token) ?? [])
+}
+
+/** Returns what may be a service account token in a text, with its signature: a credential. */
+export function tokenTextsIn(text: string): string[] {
   // One match for each run of characters, so that no text takes longer than its length.
   return [...text.matchAll(/[\w.-]{40,}/g)].flatMap(([run]) => {
     const parts = run.split('.')
     // A token may follow the "n" of an escaped line break, and end with the full stop of a sentence.
     return parts.flatMap((part, at) => {
       const [claims = '', signature = ''] = parts.slice(at + 1, at + 3)
-      if (!claims.startsWith('eyJ')) return []
-      return readServiceAccountToken(`${part.replace(/^[nrt]?eyJ/, 'eyJ')}.${claims}.${signature}`) ?? []
+      const header = part.replace(/^[nrt]?eyJ/, 'eyJ')
+      return header.startsWith('eyJ') && claims.startsWith('eyJ') ? [`${header}.${claims}.${signature}`] : []
     })
   })
 }

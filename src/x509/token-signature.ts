@@ -1,9 +1,8 @@
 import { verify } from 'node:crypto'
 import { orUndefined } from '../errors/caught.ts'
-import { certificateOfBlock } from './certificate.ts'
-import { isPrivateKeyLabel, isPublicKeyLabel, readPrivateKey, readPublicKey } from './keys.ts'
 import { looksLikePem, readPem } from './pem.ts'
 import type { PublicKeyInfo } from './public-key.ts'
+import { publicKeyIn, tokenTextsIn } from './service-account-token.ts'
 
 // Signatures of service account tokens, as Kubernetes creates them (pkg/serviceaccount/jwt.go): RS256, and ES256, ES384 or ES512 by
 // the curve of the key (RFC 7518 section 3).
@@ -30,29 +29,15 @@ export function isTokenSignedBy(token: string, key: PublicKeyInfo): boolean {
 /** Returns the public keys of public keys, private keys and certificates in PEM; none of a block that cannot be read. */
 export function publicKeysIn(content: Uint8Array): PublicKeyInfo[] {
   if (!looksLikePem(content)) return []
-  return readPem(content).blocks.flatMap((block) => {
-    if (block.label === 'CERTIFICATE') return orUndefined(() => certificateOfBlock(block).publicKey) ?? []
-    if (isPublicKeyLabel(block.label)) return orUndefined(() => readPublicKey(block)) ?? []
-    return isPrivateKeyLabel(block.label) ? (orUndefined(() => readPrivateKey(block).publicKey) ?? []) : []
-  })
+  return readPem(content).blocks.flatMap((block) => orUndefined(() => publicKeyIn(block)) ?? [])
 }
 
 /** A value of a Secret in a manifest in a value of a Secret. */
 const deepestBase64 = 4
 
-/**
- * Returns what may be a service account token in a text, and in the base64 in it: as `serviceAccountTokensIn` finds them, but with
- * their signatures.
- */
+/** Returns the same as `tokenTextsIn`, also in the base64 in the text. */
 export function signedTokensIn(text: string, depth = deepestBase64): string[] {
-  const plain = [...text.matchAll(/[\w.-]{40,}/g)].flatMap(([run]) => {
-    const parts = run.split('.')
-    return parts.flatMap((part, at) => {
-      const [claims = '', signature = ''] = parts.slice(at + 1, at + 3)
-      const header = part.replace(/^[nrt]?eyJ/, 'eyJ')
-      return header.startsWith('eyJ') && claims.startsWith('eyJ') ? [`${header}.${claims}.${signature}`] : []
-    })
-  })
+  const plain = tokenTextsIn(text)
   if (depth === 0) return plain
   // A token has hundreds of characters. The lines of PEM have 64.
   const encoded = [...text.matchAll(/[A-Za-z0-9+/]{120,}={0,2}/g)].flatMap(([run]) =>
