@@ -1,5 +1,6 @@
 import { RotationCommand } from '../app/rotate-ca/command.ts'
 import { rotationConsentFlags, rotationPlaceFlags, rotationSettingsFlags } from '../app/rotate-ca/flags.ts'
+import type { RetirementFlags } from '../app/rotate-ca/site.ts'
 import * as Flag from '../cli/flags.ts'
 import { stdoutView } from '../cli/view.ts'
 import type { ExitCode } from '../errors/codes.ts'
@@ -101,14 +102,15 @@ yourself.`
   }
 
   private async retireOldKeys(
-    flags: Parsed & { readonly yes: boolean; readonly 'dry-run': boolean },
+    flags: RetirementFlags & { readonly output: 'text' | 'json' | 'yaml' },
     folder: string | undefined,
   ): Promise<ExitCode> {
     const { renderOldKeys } = await import('../output/rotation/old-keys.ts')
+    const { retireKeys } = await import('../app/rotate-ca/site.ts')
     const view = await stdoutView(this.context)
-    const { report, exit } = await this.retireKeys(flags, folder, (plan) => renderOldKeys(plan, view))
+    const { report, exit } = await retireKeys(this.context, flags, folder, (plan) =>
+      renderOldKeys(plan, view),
+    )
     return this.show(flags.output, report, renderOldKeys, { exit })
   }
 }
-
-type Parsed = Parameters<RotateCa['withSession']>[0] & { readonly output: 'text' | 'json' | 'yaml' }

@@ -1,14 +1,19 @@
+import pMap from 'p-map'
 import { agreed } from '../../cli/consent.ts'
 import type { Context } from '../../cli/context.ts'
 import { tellLine } from '../../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
+import { diagnose } from '../../kubelet/doctor/diagnosis.ts'
 import type { Finding } from '../../kubelet/doctor/finding.ts'
 import type { KubeletDiagnosis } from '../../kubelet/doctor/report.ts'
 import { counted } from '../../output/sections.ts'
 import type { NodeAccess } from '../../pki/node-access.ts'
-import type { Repair } from '../../renewal-io/kubelet-doctor.ts'
-import type { Site } from '../../site/site.ts'
+import { type Repair, readKubelet, repairKubelet } from '../../renewal-io/kubelet-doctor.ts'
+import { SiteObserver } from '../../rotation-io/observer.ts'
+import { healthStatus } from '../../site/health.ts'
+import { awaitKubelet, restartKubelet } from '../../site/node-restarts.ts'
+import { nodeNamed, type Site } from '../../site/site.ts'
 import { inTree, inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
 
 export interface DoctorFlags {
@@ -47,7 +52,6 @@ export async function doctorKubelets(
 
 /** Examines a copy of a node's files, or the disk of a machine that is off. */
 async function onTree(context: Context, flags: DoctorFlags, root: string): Promise<NodeReport> {
-  const { readKubelet } = await import('../../renewal-io/kubelet-doctor.ts')
   return inTree(root, context, async (node) => {
     const { folder } = await readKubelet(node)
     const treatment = await treated(context, flags, node, {})
@@ -57,10 +61,6 @@ async function onTree(context: Context, flags: DoctorFlags, root: string): Promi
 
 async function onNodes(context: Context, flags: DoctorFlags): Promise<NodeReport[]> {
   const inventory = await inventoryOrThisMachine(flags.inventory, flags.nodes, context)
-  const [{ SiteObserver }, { default: pMap }] = await Promise.all([
-    import('../../rotation-io/observer.ts'),
-    import('p-map'),
-  ])
   const names = flags.nodes.length > 0 ? flags.nodes : inventory.nodes.map(({ name }) => name)
   const nodes = inventory.nodes.filter(({ name }) => names.includes(name))
   return withNodes({ ...inventory, nodes }, context, async (site) => {
@@ -92,11 +92,6 @@ async function onNode(
   name: string,
   places: { readonly kubeconfig?: string; readonly nodeName?: string },
 ): Promise<NodeReport> {
-  const [{ readKubelet }, { healthStatus }, { nodeNamed }] = await Promise.all([
-    import('../../renewal-io/kubelet-doctor.ts'),
-    import('../../site/health.ts'),
-    import('../../site/site.ts'),
-  ])
   const node = nodeNamed(site, name)
   const { folder } = await readKubelet(node, places)
   const treatment = await treated(context, flags, node, places)
@@ -107,7 +102,6 @@ async function onNode(
   const view = { node: name, folder, ...viewOf(treatment) }
   if (!mayRestart) return { ...view, kubelet: isWell ? 'running' : 'not-running' }
   tellLine(context.stderr, `${name}: restarting kubelet`)
-  const { awaitKubelet, restartKubelet } = await import('../../site/node-restarts.ts')
   await restartKubelet(site, name)
   await awaitKubelet(site, name)
   return { ...view, kubelet: 'restarted' }
@@ -120,10 +114,6 @@ async function treated(
   places: { readonly kubeconfig?: string; readonly nodeName?: string },
 ): Promise<Repair> {
   const { clock, stderr } = context
-  const [{ readKubelet, repairKubelet }, { diagnose }] = await Promise.all([
-    import('../../renewal-io/kubelet-doctor.ts'),
-    import('../../kubelet/doctor/diagnosis.ts'),
-  ])
   const found = await diagnose(await readKubelet(node, places), clock())
   const fixable = found.filter(({ fixes }) => fixes !== undefined)
   const nothing = { left: found, fixed: [] }

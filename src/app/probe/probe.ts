@@ -246,8 +246,7 @@ async function onNodes<Result>(
   context: Context,
   act: (found: Found) => Promise<Result>,
 ): Promise<Result> {
-  const [{ inventoryIn }, { withNodes }, { nodeTargets }] = await Promise.all([
-    import('../rotate-ca/site.ts'),
+  const [{ inventoryIn, withNodes }, { nodeTargets }] = await Promise.all([
     import('../rotate-ca/node-inventory.ts'),
     import('../../site/node-targets.ts'),
   ])

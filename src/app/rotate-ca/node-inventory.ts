@@ -1,13 +1,34 @@
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import type { Context } from '../../cli/context.ts'
+import { descriptorOf, readTrustedText } from '../../cli/input.ts'
+import { tellLine } from '../../cli/tell-line.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { NodeAccess } from '../../pki/node-access.ts'
-import type { Inventory } from '../../rotation/inventory.ts'
+import { type Inventory, readInventory } from '../../rotation/inventory.ts'
 import type { Site } from '../../site/site.ts'
 import { isFolder } from '../../system/folders.ts'
-import { inventoryIn } from './site.ts'
+
+/**
+ * Returns the named inventory, and prints its path to stderr, because kcert runs its commands. Throws KCERT_FILE_UNTRUSTED, and
+ * KCERT_FILE_NOT_FOUND with the command that creates one.
+ */
+export async function inventoryIn(name: string, context: Context): Promise<Inventory> {
+  try {
+    const inventory = await readInventory(await readTrustedText('inventory', name, context), name)
+    const shown = descriptorOf(name) === 0 ? 'standard input' : resolve(context.workingFolder, name)
+    tellLine(context.stderr, `inventory: ${shown}`)
+    return inventory
+  } catch (error) {
+    if (!(error instanceof KcertError) || error.code !== 'KCERT_FILE_NOT_FOUND') throw error
+    throw new KcertError('KCERT_FILE_NOT_FOUND', `inventory ${name} does not exist`, {
+      why: 'the inventory tells kcert how to reach each node; create it, or pass --inventory FILE',
+      next: 'kcert rotate-ca discover',
+      cause: error,
+    })
+  }
+}
 
 /**
  * Returns the named inventory; without a name, only this machine, as a control plane. A kcert.yaml in the current folder is

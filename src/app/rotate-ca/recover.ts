@@ -4,8 +4,7 @@ import { tellLine } from '../../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { RotationRecovery } from '../../rotation/report.ts'
-import { withNodes } from './node-inventory.ts'
-import { inventoryIn } from './site.ts'
+import { inventoryIn, withNodes } from './node-inventory.ts'
 
 /** Runs `kcert rotate-ca recover`, or shows its plan. Throws node errors, and an error without a terminal to confirm on. */
 export async function recoverCluster(

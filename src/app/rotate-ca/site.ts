@@ -1,28 +1,48 @@
 import { dirname, join, resolve } from 'node:path'
+import { openClusterOf } from '../../cli/cluster.ts'
 import type { Context } from '../../cli/context.ts'
 import type { ClusterFlags } from '../../cli/flags.ts'
-import { tellLine } from '../../cli/tell-line.ts'
+import { parseDuration } from '../../cli/instant.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { OldKeyFiles } from '../../rotation/old-keys.ts'
+import type { Playbook } from '../../rotation/phase.ts'
 import { manualRotation, type PhaseTable } from '../../rotation/phase-table.ts'
 import type { Executor, JournalFile, Pace } from '../../rotation/ports.ts'
+import type { RotationOldKeys } from '../../rotation/report.ts'
 import type { PrepareRunbook } from '../../rotation/runbook.ts'
 import type { Settings } from '../../rotation/target-reading.ts'
-import type { ClusterGuard } from '../../rotation-io/cluster-guard.ts'
-import type { JournalMirror } from '../../rotation-io/journal-file.ts'
+import { ClusterGuard, mirroredJournal } from '../../rotation-io/cluster-guard.ts'
+import { SiteExecutor } from '../../rotation-io/executor.ts'
+import { type JournalMirror, openJournal } from '../../rotation-io/journal-file.ts'
+import { SiteObserver } from '../../rotation-io/observer.ts'
+import { SiteOldKeyFiles } from '../../rotation-io/old-key-files.ts'
+import { withOwnAccess } from '../../rotation-io/own-access.ts'
+import { prepareRunbook } from '../../rotation-io/runbook.ts'
+import { openSite } from '../../site/site.ts'
 import { AppendFile } from '../../system/append-file.ts'
 import { trustedPath } from '../../system/trusted-file.ts'
-import type { Hook } from './hooks.ts'
-import type { RotationPorts } from './session.ts'
-import type { GivenCas } from './settings.ts'
+import { type Hook, hookRunner } from './hooks.ts'
+import { keyArchive } from './key-archive.ts'
+import { inventoryIn } from './node-inventory.ts'
+import { operatorAt } from './operator.ts'
+import type { PauseBetween } from './pauses.ts'
+import { retireOldKeys } from './retire-old-keys.ts'
+import { type RotationPorts, RotationSession } from './session.ts'
+import { type GivenCas, givenCas, type RotationSettingsFlags, settingsOf, tableOf } from './settings.ts'
 
 export interface RotationPlaceFlags extends ClusterFlags {
   readonly inventory: string
   readonly journal?: string | undefined
 }
 
+export interface SessionFlags extends RotationPlaceFlags, RotationSettingsFlags {
+  readonly yes?: boolean
+  readonly 'pause-between'?: PauseBetween | undefined
+  readonly 'by-runbook'?: boolean
+}
+
 /** A rotation's cluster as its inventory defines it, open until disposal. */
-export interface OpenedRotation extends AsyncDisposable {
+interface OpenedRotation extends AsyncDisposable {
   readonly ports: RotationPorts & { readonly oldKeys: OldKeyFiles }
   /** The rotation settings of the inventory. */
   readonly presets: Partial<Settings>
@@ -41,8 +61,58 @@ export interface RotationOpenOptions {
   readonly takesFinished?: boolean
 }
 
+/** Returns the result of `act` with a session on the cluster that the flags select. */
+export async function withSession<Result>(
+  context: Context,
+  flags: SessionFlags,
+  mode: RotationOpenOptions['mode'],
+  playbook: Playbook,
+  act: (session: RotationSession) => Promise<Result>,
+): Promise<Result> {
+  const given = await givenCas(flags, context)
+  const settings = settingsOf(flags, given)
+  const { pace, yes = false, 'by-runbook': byRunbook = false, 'pause-between': pauseBetween } = flags
+  const paceMs = pace === undefined ? undefined : parseDuration(pace, '--pace')
+  using operator = await operatorAt(context)
+  await using rotation = await openRotation(context, flags, {
+    ...{ mode, table: playbook, given },
+    waivers: settings.waivers,
+  })
+  const { ports, presets, hooks } = rotation
+  const rollEveryMs = paceMs ?? rotation.rollEveryMs
+  const runHook = hookRunner(context.env, operator.note, playbook)
+  const options = { playbook, settings, presets, yes, pauseBetween, byRunbook, rollEveryMs, hooks, runHook }
+  return await act(await RotationSession.open(ports, options, operator))
+}
+
+/** The flags with which the old CA's key is archived or destroyed. */
+export interface RetirementFlags extends RotationPlaceFlags {
+  readonly yes: boolean
+  readonly 'dry-run': boolean
+  readonly ca?: string | undefined
+}
+
+/** Returns the outcome for the old CA's key: archived in a folder, or destroyed if none is given. */
+export async function retireKeys(
+  context: Context,
+  flags: RetirementFlags,
+  folder: string | undefined,
+  render: (report: RotationOldKeys) => string,
+) {
+  const { yes, 'dry-run': dryRun, ca } = flags
+  const table = tableOf(ca)
+  const archive = folder === undefined ? {} : { archive: keyArchive(folder, context.workingFolder) }
+  const mode = dryRun ? 'read' : 'write'
+  using operator = await operatorAt(context)
+  await using rotation = await openRotation(context, flags, {
+    ...{ mode, table, given: {} },
+    takesFinished: true,
+  })
+  return await retireOldKeys(rotation.ports, { ...archive, table, dryRun, yes, render }, operator)
+}
+
 /** Returns the rotation on the cluster of the inventory. Throws errors of inventory, cluster and journal. */
-export async function openRotation(
+async function openRotation(
   context: Context,
   flags: RotationPlaceFlags,
   { mode, table, given, waivers = new Set(), takesFinished = false }: RotationOpenOptions,
@@ -54,25 +124,6 @@ export async function openRotation(
   )
   trustedPath('journal', journalPath)
   const isNamed = flags.journal !== undefined && !takesFinished
-  const [
-    { openClusterOf },
-    { openSite },
-    { withOwnAccess },
-    { SiteObserver },
-    { SiteExecutor },
-    { SiteOldKeyFiles },
-    { openJournal },
-    { ClusterGuard, mirroredJournal },
-  ] = await Promise.all([
-    import('../../cli/cluster.ts'),
-    import('../../site/site.ts'),
-    import('../../rotation-io/own-access.ts'),
-    import('../../rotation-io/observer.ts'),
-    import('../../rotation-io/executor.ts'),
-    import('../../rotation-io/old-key-files.ts'),
-    import('../../rotation-io/journal-file.ts'),
-    import('../../rotation-io/cluster-guard.ts'),
-  ])
   const { clock, random } = context
   const { cas, workloads } = inventory
   // Closed in reverse order of opening: the journal, the Lease, the nodes, the cluster.
@@ -103,10 +154,8 @@ export async function openRotation(
     ...(await (mode === 'read' ? reading() : acting())),
     observer: new SiteObserver(site, table),
     pace: paceOf(context),
-    prepareRunbook: async (...[runbook, phase]: Parameters<PrepareRunbook>) => {
-      const { prepareRunbook } = await import('../../rotation-io/runbook.ts')
-      return prepareRunbook({ site, random, table, given }, runbook, phase)
-    },
+    prepareRunbook: (...[runbook, phase]: Parameters<PrepareRunbook>) =>
+      prepareRunbook({ site, random, table, given }, runbook, phase),
   }
   const opened = opening.move()
   return {
@@ -118,30 +167,6 @@ export async function openRotation(
     rollEveryMs: (workloads?.paceSeconds ?? 0) * 1000,
     hooks: hooksOf(inventory.hooks ?? [], table),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
-  }
-}
-
-/**
- * Returns the named inventory, and prints its path to stderr, because kcert runs its commands. Throws KCERT_FILE_UNTRUSTED, and
- * KCERT_FILE_NOT_FOUND with the command that creates one.
- */
-export async function inventoryIn(name: string, context: Context) {
-  const [{ descriptorOf, readTrustedText }, { readInventory }] = await Promise.all([
-    import('../../cli/input.ts'),
-    import('../../rotation/inventory.ts'),
-  ])
-  try {
-    const inventory = await readInventory(await readTrustedText('inventory', name, context), name)
-    const shown = descriptorOf(name) === 0 ? 'standard input' : resolve(context.workingFolder, name)
-    tellLine(context.stderr, `inventory: ${shown}`)
-    return inventory
-  } catch (error) {
-    if (!(error instanceof KcertError) || error.code !== 'KCERT_FILE_NOT_FOUND') throw error
-    throw new KcertError('KCERT_FILE_NOT_FOUND', `inventory ${name} does not exist`, {
-      why: 'the inventory tells kcert how to reach each node; create it, or pass --inventory FILE',
-      next: 'kcert rotate-ca discover',
-      cause: error,
-    })
   }
 }
 

@@ -1,9 +1,18 @@
+import pMap from 'p-map'
+import { openClusterOf } from '../../cli/cluster.ts'
 import type { Context } from '../../cli/context.ts'
+import { resources } from '../../cluster/kinds.ts'
+import { getOne, listAll } from '../../cluster/readable.ts'
 import type { ServiceAccountKeys } from '../../rotation/service-account-key/observed.ts'
-import type { RotationReason } from '../../rotation/service-account-key/plan.ts'
+import { type RotationReason, serviceAccountKeyPlan } from '../../rotation/service-account-key/plan.ts'
 import type { ServiceAccountKeyPlan } from '../../rotation/service-account-key/report.ts'
-import type { Site } from '../../site/site.ts'
-import { inventoryIn, type RotationPlaceFlags } from '../rotate-ca/site.ts'
+import { storedTokens } from '../../rotation-io/stored-tokens.ts'
+import { ControlPlanes, controlPlaneLabel } from '../../site/control-planes.ts'
+import { internalAddress } from '../../site/node-objects.ts'
+import { controlPlaneKeys, reading, tokensOn } from '../../site/service-account-keys.ts'
+import { nodeNamed, openSite, type Site } from '../../site/site.ts'
+import { inventoryIn } from '../rotate-ca/node-inventory.ts'
+import type { RotationPlaceFlags } from '../rotate-ca/site.ts'
 
 // As many as openssh's default for new connections (MaxStartups).
 const nodesAtOnce = 10
@@ -15,11 +24,6 @@ export async function planServiceAccountKey(
   reason: RotationReason,
 ): Promise<ServiceAccountKeyPlan> {
   const inventory = await inventoryIn(flags.inventory, context)
-  const [{ openClusterOf }, { openSite }, { serviceAccountKeyPlan }] = await Promise.all([
-    import('../../cli/cluster.ts'),
-    import('../../site/site.ts'),
-    import('../../rotation/service-account-key/plan.ts'),
-  ])
   await using opening = new AsyncDisposableStack()
   const cluster = await openClusterOf(context, flags)
   opening.defer(() => cluster.close())
@@ -31,25 +35,6 @@ export async function planServiceAccountKey(
 
 /** Returns the keys and tokens of a cluster. What cannot be read is `unread`. Throws if the cluster does not answer. */
 export async function observeServiceAccountKeys(site: Site): Promise<ServiceAccountKeys> {
-  const [
-    { default: pMap },
-    { resources },
-    { getOne, listAll },
-    { ControlPlanes, controlPlaneLabel },
-    { internalAddress },
-    { controlPlaneKeys, reading, tokensOn },
-    { nodeNamed },
-    { storedTokens },
-  ] = await Promise.all([
-    import('p-map'),
-    import('../../cluster/kinds.ts'),
-    import('../../cluster/readable.ts'),
-    import('../../site/control-planes.ts'),
-    import('../../site/node-objects.ts'),
-    import('../../site/service-account-keys.ts'),
-    import('../../site/site.ts'),
-    import('../../rotation-io/stored-tokens.ts'),
-  ])
   const { inventory, objects } = site
   const nodes = await listAll(objects, resources.nodes)
   // A node that joined after kcert.yaml was written is reached at its own address.

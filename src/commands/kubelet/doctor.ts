@@ -1,4 +1,3 @@
-import { doctorKubelets } from '../../app/kubelet/doctor.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import * as Flag from '../../cli/flags.ts'
 import { renderDiagnosis } from '../../output/kubelet-doctor.ts'
@@ -57,6 +56,7 @@ With --root, nothing is restarted and nothing outside DIR is touched. Symbolic l
 
   protected override async perform() {
     const { flags, operands } = await this.parse(KubeletDoctor)
+    const { doctorKubelets } = await import('../../app/kubelet/doctor.ts')
     const { root, fix, restart, yes } = flags
     const nodes = [...operands, ...(flags.node ?? [])]
     const inventory = Flag.namedInventory(flags)

@@ -1,5 +1,4 @@
 import { rotationPlaceFlags } from '../../app/rotate-ca/flags.ts'
-import { planServiceAccountKey } from '../../app/rotate-sa-key/plan.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import * as Flag from '../../cli/flags.ts'
 import { exitCodes } from '../../errors/codes.ts'
@@ -51,6 +50,7 @@ kcert reads only the claims of tokens. On a node, the signature of a token never
 
   protected override async perform() {
     const { flags } = await this.parse(RotateSaKeyPlan)
+    const { planServiceAccountKey } = await import('../../app/rotate-sa-key/plan.ts')
     const { renderServiceAccountKeyPlan } = await import('../../output/rotation/service-account-key.ts')
     const plan = await planServiceAccountKey(this.context, flags, flags.reason)
     await this.show(flags.output, plan, renderServiceAccountKeyPlan)
