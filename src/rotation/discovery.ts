@@ -19,6 +19,9 @@ export function inventoryOf(nodes: readonly FoundNode[], access: Access): Invent
   }
 }
 
+/** The values of --access. */
+export const accessForms = 'ssh, ssh:HOST or command:WORDS'
+
 /** The access flags. */
 export interface AccessChoice {
   /** For example "ssh" or "command:docker exec -i {node}". */
@@ -39,7 +42,7 @@ export function accessFor({ access = 'ssh', sshUser, sshConfig, become }: Access
   }
   const command = /^command:([\s\S]+)$/.exec(access)?.[1]
   if (command === undefined) {
-    const why = 'the value is ssh, ssh:HOST or command:WORDS, with {node} or {address} in it'
+    const why = `the value is ${accessForms}, with {node} or {address} in it`
     throw new KcertError('KCERT_USAGE', `invalid --access ${JSON.stringify(access)}`, {
       why,
       next,

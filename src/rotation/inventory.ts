@@ -30,6 +30,11 @@ export async function readInventory(text: string, source = inventoryFileName): P
   if (document === undefined || second !== undefined)
     throw invalid(source, `it has ${documents.length} YAML documents; an inventory has one`)
   const schemas = await import('./inventory-schema.ts')
+  const ofKind: Readonly<Record<Access['by'], GenericSchema>> = {
+    local: schemas.localAccessSchema,
+    ssh: schemas.sshAccessSchema,
+    command: schemas.commandAccessSchema,
+  }
   const file = { document, text, source }
   const value = plainValue(document) as Inventory
   const check = async (schema: GenericSchema, part: unknown, at: readonly (string | number)[]) => {
@@ -38,12 +43,8 @@ export async function readInventory(text: string, source = inventoryFileName): P
   }
   // Each access is checked only with the schema of its kind, because the errors of all three would be confusing.
   const checkAccess = async (access: Access | undefined, at: readonly (string | number)[]) => {
-    const schema = {
-      local: schemas.localAccessSchema,
-      ssh: schemas.sshAccessSchema,
-      command: schemas.commandAccessSchema,
-    }[String(access?.by)]
-    if (schema !== undefined) await check(schema, access, at)
+    if (access?.by !== undefined && Object.hasOwn(ofKind, access.by))
+      await check(ofKind[access.by], access, at)
   }
   await checkAccess(value?.access, ['access'])
   for (const [index, node] of (Array.isArray(value?.nodes) ? value.nodes : []).entries()) {
@@ -96,9 +97,10 @@ export function accessOf(inventory: Inventory, name: string, address?: string): 
   const { access } = inventory
   const place = { node: name, address: node?.addresses[0] ?? address ?? name }
   const fill = (word: string): string => filledIn(word, place)
-  if (access?.by === 'ssh') return { ...access, host: fill(access.host) }
-  if (access?.by === 'command') return { ...access, argv: access.argv.map(fill) }
-  return undefined
+  // `local` reaches one node only.
+  if (access === undefined || access.by === 'local') return undefined
+  if (access.by === 'ssh') return { ...access, host: fill(access.host) }
+  return { ...access, argv: access.argv.map(fill) }
 }
 
 /** Returns the command that restarts a component on a node, or undefined for systemctl restart. */

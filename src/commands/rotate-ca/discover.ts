@@ -3,7 +3,7 @@ import { checkFiles } from '../../cli/command-files.ts'
 import * as Flag from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderDiscovery, renderInventory } from '../../output/discovery.ts'
-import { accessFor } from '../../rotation/discovery.ts'
+import { accessFor, accessForms } from '../../rotation/discovery.ts'
 import { discover } from '../../rotation-io/discovering.ts'
 import { checkSshConfig } from '../../system/trusted-file.ts'
 
@@ -54,7 +54,7 @@ untested releases, and one CA for several roles.`
     ...Flag.inGroup('NODES', {
       access: Flag.value(
         'METHOD',
-        'how to reach nodes: ssh, ssh:HOST or command:WORDS; kcert replaces {node} and {address}',
+        `how to reach nodes: ${accessForms}; kcert replaces {node} and {address}`,
         { default: 'ssh' },
       ),
       'ssh-user': Flag.value('USER', 'login user (default that of ssh_config)'),
