@@ -35,7 +35,8 @@ export const layers: Readonly<Record<string, Layer>> = {
     types: ['system', 'rotation'],
   },
   'rotation-io': {
-    purpose: 'the ports of `src/rotation` on a real cluster: observer, executor, journal, guard, copies',
+    purpose:
+      'the ports of `src/rotation` on a real cluster: observer, executor, proofs, journal, guard, copies',
     may: [
       ...['site', 'cluster', 'node', 'system', 'rotation', 'ca', 'csr', 'bootstrap', 'inspection'],
       ...['pki', 'kubeconfig', 'x509', 'errors'],
@@ -50,7 +51,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     ],
   },
   cluster: {
-    purpose: 'the API server: connection, credentials, retries, objects, watches',
+    purpose: 'the API server: connection, credentials, retries, objects, watches, leader election',
     // kcert has its own kubeconfig parser, because client-node's does not limit aliases and accepts input that client-go refuses.
     // From csr it uses the types of the port: the identity of a Node, and which spellings of an address are equal.
     may: ['csr', 'kubeconfig', 'system', 'errors'],
@@ -70,12 +71,12 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   rotation: {
     purpose:
-      "replacing a cluster's CA: phases as values, the model that proves a plan, runner, journal; declares ports",
+      "replacing a cluster's CAs and its service account key: phases as values, the models that prove a plan, runner, journal; declares ports",
     may: ['pki', 'kubeconfig', 'x509', 'errors'],
   },
   kubelet: {
     purpose:
-      'when kubelets renew their certificates; renewing certificates of other programs in the same way',
+      'when kubelets renew their certificates, and why not; renewing certificates of other programs in the same way',
     may: ['pki', 'kubeconfig', 'x509', 'errors'],
   },
   probe: {
