@@ -106,7 +106,6 @@ export function readTokenSecret(secret: SecretObject, now: Date): TokenFacts {
   }
 }
 
-/** The settings of a new token. */
 export interface TokenSettings extends Omit<TokenFacts, 'id' | 'faults'> {
   readonly token: BootstrapToken
 }

@@ -24,7 +24,6 @@ export interface Bundle {
   readonly leftOut: readonly (BundleMember & { readonly reason: LeftOutReason })[]
   /** Members that are not CAs, if these are allowed. */
   readonly notCas: readonly BundleMember[]
-  /** Members that are not valid yet. */
   readonly notYetValid: readonly BundleMember[]
 }
 

@@ -8,7 +8,6 @@ import { tellLine } from './tell-line.ts'
 export const noTerminal = 'no terminal to confirm on: check with --dry-run, then add --yes'
 
 export interface ConsentQuestion {
-  /** --yes */
   readonly yes: boolean
   /** The change, as lines printed before the question. */
   readonly proposal: readonly string[]

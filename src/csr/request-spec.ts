@@ -15,7 +15,6 @@ export interface RequestSpec {
   readonly subject: NameInput
   readonly altNames: Required<AltNamesDescription>
   readonly keyType: KeyType
-  /** Name of the object on the cluster. */
   readonly objectName: string
   /** Undefined if not given. */
   readonly signerName?: string

@@ -17,7 +17,6 @@ export const nodesGroup = 'system:nodes'
 export const nodePrefix = 'system:node:'
 export const mastersGroup = 'system:masters'
 
-/** The input that a signer checks. */
 export interface SignerInput {
   readonly request: CertificateRequest
   readonly usages: readonly string[]

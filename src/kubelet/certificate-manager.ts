@@ -24,7 +24,6 @@ export interface SentRequest {
   issued(signal: AbortSignal): Promise<Uint8Array | string>
 }
 
-/** The ports of the manager. */
 export interface ManagerPorts {
   readonly clock: () => Date
   /** Calls `wake` once after this time, and returns a function that cancels it. */
@@ -49,7 +48,6 @@ export interface ManagerOptions {
    * unknown yet.
    */
   readonly template: Template | (() => Template | undefined)
-  /** The pair in the store. */
   readonly present: StoredPair | undefined
   readonly forceRenewal?: boolean
 }

@@ -18,7 +18,6 @@ export interface ManagerState {
   readonly heldSinceMs: number | undefined
   /** Renew once, as soon as there is a template. */
   readonly isForced: boolean
-  /** The template of the last request. */
   readonly lastRequested: Template | undefined
   readonly isServerHealthy: boolean
   /** The number of the current or last request; results of earlier ones are ignored. */
@@ -66,7 +65,6 @@ export type Effect =
   | { readonly do: 'tell-renewed'; readonly usedSeconds?: number }
   | { readonly do: 'tell-failed' }
 
-/** The inputs of a step. */
 export interface StepInput {
   readonly nowMs: number
   /** Undefined while unknown, such as for a node without addresses: nothing is requested then. */

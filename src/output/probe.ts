@@ -105,7 +105,6 @@ function timeCell({ connectMs, handshakeMs }: EndpointReport): string {
   return handshakeMs === undefined ? '' : `${Math.round((connectMs ?? 0) + handshakeMs)} ms`
 }
 
-/** All details of one endpoint. */
 function detailLines(endpoint: EndpointReport, view: View): string[] {
   const { version, cipher, chain, names, verdicts, clientCas, client, issued } = endpoint
   const { connectMs, handshakeMs } = endpoint

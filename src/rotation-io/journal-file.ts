@@ -2,7 +2,6 @@ import type { JournalFile } from '../rotation/ports.ts'
 import { AppendFile } from '../system/append-file.ts'
 import { acquireLock } from '../system/lock.ts'
 
-/** A mirror of the journal. */
 export interface JournalMirror {
   /** Returns the last mirrored text; undefined when there is no complete one. */
   read(): Promise<string | undefined>

@@ -102,7 +102,6 @@ function leavesCheck(observed: Snapshot, target: Target): Check {
   )
 }
 
-/** Returns the checks that only concern the cluster CA. */
 function clusterChecks(observed: Snapshot, target: Target, change: CaChange): readonly Check[] {
   const { digest } = change.newCa
   const published = observed.published.filter(({ isActive }) => isActive)

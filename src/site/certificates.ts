@@ -9,7 +9,6 @@ export class Certificates {
   private readonly known = new Map<Digest, Certificate>()
   private readonly cas: Certificate[] = []
 
-  /** Adds a certificate and returns its digest. */
   add(certificate: Certificate): Digest {
     const digest = certificate.fingerprintSha256
     if (this.known.has(digest)) return digest

@@ -15,7 +15,6 @@ interface HttpCall {
   readonly timeoutMs?: number
 }
 
-/** One call of a server by HTTPS. */
 export interface HttpsCall extends HttpCall {
   /** PEM, sent whether or not the server requests certificates of this CA. */
   readonly client?: { readonly certificate: string; readonly key: string }

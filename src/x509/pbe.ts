@@ -10,7 +10,6 @@ export type HashName = 'sha1' | 'sha224' | 'sha256' | 'sha384' | 'sha512'
 export interface Kdf {
   /** Key length from the parameters; absent when the cipher determines it. */
   readonly keyLength: number | undefined
-  /** Derives the key from a password. */
   readonly derive: (password: string, length: number, budget: KdfBudget) => Buffer
 }
 

@@ -91,7 +91,6 @@ export async function scanCluster(
   }
 }
 
-/** The API servers of a cluster. */
 interface ApiServers {
   /** HOST:PORT of the kubeconfig */
   readonly own: string

@@ -9,7 +9,6 @@ import { isLarge, tuneForManyCertificates } from '../../system/engine.ts'
 import { readFile, tooLargeFix } from '../../system/files.ts'
 import { isFolder, readFolder } from '../../system/folders.ts'
 
-/** The result of reading the targets. */
 export interface TargetReading {
   /** The error of each target that could not be read at all. */
   readonly failed: readonly KcertError[]

@@ -20,7 +20,6 @@ export interface KubeletServingSettings extends Partial<ServingNameOptions> {
   readonly maxNames?: number
   /** The longest lifetime that a request may ask for, in seconds. Without one, the signer's lifetime applies. */
   readonly maxExpirationSeconds?: number
-  /** The DNS domain of the cluster. */
   readonly clusterDomain?: string
 }
 
