@@ -267,7 +267,7 @@ export const rotationRunbookSchema = v.object({
     v.array(
       v.object({
         order: described(v.number(), 'scripts with the same number may run in parallel'),
-        maxParallel: v.number(),
+        maxUnavailable: v.number(),
         node: text,
         path: described(text, 'path below the folder; copy the whole folder to the node'),
         actions: described(texts, 'actions, as in the plan'),

@@ -266,7 +266,7 @@ export class RotationSession {
     const scripts = runbook.groups.flatMap(({ atOnce, scripts: its }, index) =>
       its.map(({ node, acts }) => ({
         order: index + 1,
-        maxParallel: atOnce,
+        maxUnavailable: atOnce,
         node,
         path: `${folderOfScript(index + 1, node)}/run.sh`,
         actions: acts.map(describeAction),

@@ -8,8 +8,8 @@ export function renderRunbook(runbook: RotationRunbook, { paint }: View): string
   const { phase, title, folder, scripts, next, rollback } = runbook
   const order = Map.groupBy(scripts, (script) => script.order)
   const groups = [...order.values()].flatMap((group) => {
-    const [{ order: number, maxParallel } = { order: 0, maxParallel: 1 }] = group
-    const most = Math.min(maxParallel, group.length)
+    const [{ order: number, maxUnavailable } = { order: 0, maxUnavailable: 1 }] = group
+    const most = Math.min(maxUnavailable, group.length)
     const beside = group.length > 1 ? `, at most ${most} at a time` : ''
     return [
       `${paint.heading(`${number}.`)} on ${group.length === 1 ? 'this node' : `these ${group.length} nodes`}${beside}:`,
