@@ -140,7 +140,7 @@ const table = {
   KCERT_ROTATION_REFUSED:
     'refused: The current state of the cluster does not allow this phase of the rotation.',
   KCERT_INVENTORY_INVALID: 'usage: kcert.yaml has an unknown field or an invalid value.',
-  KCERT_ROTATION_GATE:
+  KCERT_ROTATION_CHECK_FAILED:
     'no: The completion check of a phase did not pass in time; the message names what is missing.',
   KCERT_ROTATION_DRIFT: 'refused: A file or object has changed since the plan was created.',
   KCERT_ROTATION_UNCONFIRMED:

@@ -30,7 +30,7 @@ const noPhase = 0
 /**
  * Restarts the processes that need it, each on one node after the other: kubelets of control planes, then etcd (keeping its
  * quorum if it has one), API servers, controller managers and schedulers, then kubelets of workers. Returns when all are healthy.
- * Throws KCERT_ROTATION_GATE if one is not.
+ * Throws KCERT_ROTATION_CHECK_FAILED if one is not.
  */
 export async function restartAll(
   site: Site,
@@ -168,7 +168,7 @@ async function until(
   while (!(await holds())) {
     if (site.clock().getTime() - begun > deadlineMs) {
       throw new KcertError(
-        'KCERT_ROTATION_GATE',
+        'KCERT_ROTATION_CHECK_FAILED',
         `timed out after ${deadlineMs / 1000} s waiting until ${what}`,
         {
           why: `its certificates are renewed. Correct the cause that its log on node ${node} shows, and run the same command again`,

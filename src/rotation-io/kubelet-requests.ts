@@ -50,7 +50,7 @@ export class KubeletRequests {
 
   /**
    * Returns a new certificate and its key in PEM, in the format of the kubelet's store. The names are those of the replaced
-   * certificate. Throws KCERT_ROTATION_GATE if the request is not signed, or not by the new CA.
+   * certificate. Throws KCERT_ROTATION_CHECK_FAILED if the request is not signed, or not by the new CA.
    */
   async request(node: string, { usage, replaces }: Requested): Promise<string> {
     const before = await this.cas.certificate(replaces)
@@ -97,10 +97,14 @@ export class KubeletRequests {
       },
     })
     if (status === 201) return JSON.parse(body) as RequestObject
-    throw new KcertError('KCERT_ROTATION_GATE', `no ${usage} certificate was issued for node ${node}`, {
-      why: `the API server refuses the request: ${messageIn(body) ?? `HTTP status ${status}`}`,
-      next: 'kcert rotate-ca',
-    })
+    throw new KcertError(
+      'KCERT_ROTATION_CHECK_FAILED',
+      `no ${usage} certificate was issued for node ${node}`,
+      {
+        why: `the API server refuses the request: ${messageIn(body) ?? `HTTP status ${status}`}`,
+        next: 'kcert rotate-ca',
+      },
+    )
   }
 
   private async issued(
@@ -183,7 +187,7 @@ export function messageIn(body: string): string | undefined {
 
 function unfit(name: string, why: string): KcertError {
   const what = `request ${name} got no usable certificate`
-  return new KcertError('KCERT_ROTATION_GATE', what, {
+  return new KcertError('KCERT_ROTATION_CHECK_FAILED', what, {
     why: `${why}; check the log of kube-controller-manager, then run the same command again`,
     next: 'kubectl -n kube-system logs -l component=kube-controller-manager --tail=50',
   })

@@ -198,7 +198,7 @@ export class Restarting {
       if (this.now() - since >= quietMs) return
       if (this.now() > deadline) {
         const what = `${name}/${program} runs, but its log has certificate errors`
-        throw new KcertError('KCERT_ROTATION_GATE', what, {
+        throw new KcertError('KCERT_ROTATION_CHECK_FAILED', what, {
           why: `${heard} (process ${running.pid}); check its log on ${name}, then run the same command again`,
           next: commandLine`crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet -n 50`,
         })
@@ -212,7 +212,7 @@ export class Restarting {
     if (tell !== undefined)
       tell(`${id} runs; its log cannot be read (${why}), so certificate errors may be unnoticed`)
     else if (waivers?.has(id) !== true) {
-      throw new KcertError('KCERT_ROTATION_GATE', `the log of ${id} cannot be read`, {
+      throw new KcertError('KCERT_ROTATION_CHECK_FAILED', `the log of ${id} cannot be read`, {
         why: [
           `${why}; without the log it is unknown whether the component and the API server trust each other`,
           commandLine`make the log readable, or accept the risk with --waive ${id}`,
@@ -278,7 +278,7 @@ async function unitOfProcess(
 const complaints = 'x509:|Unauthorized|certificate (signed|is not)'
 
 function late(id: string, node: string, program: string, isRunning: boolean, mostMs: number): KcertError {
-  return new KcertError('KCERT_ROTATION_GATE', `${id} did not come back within ${mostMs / 1000} s`, {
+  return new KcertError('KCERT_ROTATION_CHECK_FAILED', `${id} did not come back within ${mostMs / 1000} s`, {
     why: `${isRunning ? 'its process runs but is not healthy' : 'no process was found on its node'}; check it on ${node}, then run the same command again`,
     next: commandLine`crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet -n 50`,
   })

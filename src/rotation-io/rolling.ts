@@ -30,7 +30,7 @@ export class Rolling {
     if (object === undefined) return
     const { spec = {} } = object
     if (spec.paused) {
-      throw new KcertError('KCERT_ROTATION_GATE', `${workload} is paused`, {
+      throw new KcertError('KCERT_ROTATION_CHECK_FAILED', `${workload} is paused`, {
         why: 'the controller of a paused workload replaces no pods',
         next: commandLine`kubectl -n ${resource.namespace} rollout resume ${resource.resource} ${resource.name} && kcert rotate-ca --phase ${phase}`,
       })
@@ -70,7 +70,7 @@ export class Rolling {
         if (!(error instanceof KcertError)) throw error
         if (error.code === 'KCERT_API_NOT_FOUND') return
         if (this.now() - begun > evictionPatienceMs) {
-          throw new KcertError('KCERT_ROTATION_GATE', `pod ${namespace}/${name} cannot be evicted`, {
+          throw new KcertError('KCERT_ROTATION_CHECK_FAILED', `pod ${namespace}/${name} cannot be evicted`, {
             why: error.why ?? error.message,
             next: commandLine`kubectl -n ${namespace} get poddisruptionbudgets`,
             cause: error,

@@ -362,7 +362,7 @@ export class Rotation {
     const observing = refusing.length > 0 ? observer.observe(['published', 'pods']) : undefined
     const observed = await observing?.catch(() => undefined)
     const { why, next } = helpFor(refusing, observed?.pods ?? [], action.phase)
-    throw new KcertError('KCERT_ROTATION_GATE', `not verified: ${key}`, { why: detail + why, next })
+    throw new KcertError('KCERT_ROTATION_CHECK_FAILED', `not verified: ${key}`, { why: detail + why, next })
   }
 
   private async ask({ id, question, phase }: ActionOf<'confirm'>): Promise<void> {
@@ -398,7 +398,7 @@ function unclosed(table: PhaseTable, { number }: Phase, open: readonly PendingIt
     open.map(({ at, what }) => `${at}: ${what}`),
     '; ',
   )
-  return new KcertError('KCERT_ROTATION_GATE', `phase ${number} is incomplete: ${named}`, {
+  return new KcertError('KCERT_ROTATION_CHECK_FAILED', `phase ${number} is incomplete: ${named}`, {
     why: 'kcert finished the plan, but this is still pending',
     next: phaseCommand(table, number),
   })
@@ -412,7 +412,7 @@ function overdue(
 ): KcertError {
   const named = shortList(missing.map(({ at, what }) => `${at} (${what})`))
   return new KcertError(
-    'KCERT_ROTATION_GATE',
+    'KCERT_ROTATION_CHECK_FAILED',
     `timed out after ${deadlineMs / 1000} s waiting until ${because}`,
     {
       why: `still pending: ${named}; fix the cause first`,

@@ -60,7 +60,7 @@ const livesMs = 15_000
 
 /**
  * Returns when a restarted kubelet is healthy, or has run for 15 s: while no API server responds, it reports itself as unhealthy
- * although it works. Throws KCERT_ROTATION_GATE.
+ * although it works. Throws KCERT_ROTATION_CHECK_FAILED.
  */
 export async function awaitKubelet(site: Site, name: string): Promise<void> {
   const begun = site.clock().getTime()
@@ -74,7 +74,7 @@ export async function awaitKubelet(site: Site, name: string): Promise<void> {
     if (observed !== undefined && now - observed.atMs >= livesMs) return
     if (running !== undefined && (await healthStatus(site, name, running)) === 200) return
     if (now - begun > kubeletDeadlineMs) {
-      throw new KcertError('KCERT_ROTATION_GATE', `the kubelet of ${name} does not keep running`, {
+      throw new KcertError('KCERT_ROTATION_CHECK_FAILED', `the kubelet of ${name} does not keep running`, {
         why: `${running === undefined ? 'it has no process' : 'it exits repeatedly'}. Correct the cause that its log on ${name} shows, and run the same command again`,
         next: commandLine`journalctl -u kubelet -n 50; kcert kubelet doctor`,
       })

@@ -559,7 +559,7 @@ export class SimulatedExecutor implements Executor {
         await this.cluster.time.sleep(this.cluster.time.between(20, 260))
         const signed = this.sign(`system:node:${node}`)
         if (typeof signed === 'string') {
-          throw new KcertError('KCERT_ROTATION_GATE', `no certificate for ${node}`, {
+          throw new KcertError('KCERT_ROTATION_CHECK_FAILED', `no certificate for ${node}`, {
             why: signed,
             next: 'again',
           })
@@ -714,7 +714,7 @@ export class SimulatedExecutor implements Executor {
       if (gone && this.cluster.processes.get(id)?.isHealthy) return
       await this.cluster.time.sleep(200)
     }
-    throw new KcertError('KCERT_ROTATION_GATE', `${id} did not come back within 120 s`, {
+    throw new KcertError('KCERT_ROTATION_CHECK_FAILED', `${id} did not come back within 120 s`, {
       why: 'no healthy process was seen through its node',
       next: `look at its log on ${node}, and run the same command again`,
     })

@@ -143,7 +143,7 @@ async function restartScheduler(log: (reading: number) => string | undefined, un
 
 test('fails on an unreadable log, names it, and shows how to accept the risk', async () => {
   await expect(restartScheduler(() => undefined)).rejects.toMatchObject({
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     message: 'the log of cp1/kube-scheduler cannot be read',
     why: expect.stringMatching(/^\/var\/log\/pods\/x\/0\.log cannot be read; .*--waive cp1\/kube-scheduler$/),
   })
@@ -153,7 +153,7 @@ test('accepts the risk of an unreadable log only for this process', async () => 
   await restartScheduler(() => undefined, { waivers: new Set(['cp1/kube-scheduler']) })
   const other = { waivers: new Set(['cp2/kube-scheduler', 'cp1/kube-controller-manager']) }
   await expect(restartScheduler(() => undefined, other)).rejects.toMatchObject({
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
   })
 }, 60_000)
 
@@ -171,7 +171,7 @@ test('reads a log again after a short absence, and ignores old errors', async ()
 
 test('fails when a process keeps logging certificate errors', async () => {
   await expect(restartScheduler((reading) => complaint(reading + 10))).rejects.toMatchObject({
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     message: 'cp1/kube-scheduler runs, but its log has certificate errors',
     why: expect.stringContaining('x509: certificate signed by unknown authority'),
   })

@@ -407,7 +407,7 @@ test('names clients that Kubernetes does not know before it changes anything, un
   scene.cluster.etcdClients.push('10.0.0.99')
   const before = scene.files()
   await expect(run(scene, 1, 1)).rejects.toMatchObject({
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     why: expect.stringContaining('10.0.0.99'),
   })
   expect(scene.files()).toEqual(before)

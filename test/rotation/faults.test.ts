@@ -49,7 +49,7 @@ const faults: readonly Fault[] = [
     cures: ({ cluster }) => {
       cluster.nodes.get('w1')!.isKubeletBroken = false
     },
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     what: /^w1\/kubelet did not come back within 120 s$/,
     why: /no healthy process/,
   },
@@ -63,7 +63,7 @@ const faults: readonly Fault[] = [
     cures: ({ cluster }) => {
       cluster.nodes.get('cp2')!.isKubeletBroken = false
     },
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     what: /^cp2\/kubelet did not come back within 120 s$/,
     why: /no healthy process/,
   },
@@ -73,7 +73,7 @@ const faults: readonly Fault[] = [
     at: (action) => isWrite(action, 'cp1', '/apiserver.crt'),
     breaks: ({ cluster }) => cluster.stop('cp1/kube-apiserver'),
     cures: ({ cluster }) => cluster.start('cp1/kube-apiserver', 8_000),
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     what: /^timed out after 60 s waiting until cp1\/kube-apiserver serves the certificate in its file$/,
     why: /cp1\/kube-apiserver \(does not answer\)/,
   },

@@ -56,7 +56,7 @@ test('stops phase 11 for one client that does not trust the new certificate, wit
   await scene.runAll(1, 10)
   scene.clients.failing.push(oldOnly)
   await expect(scene.run(11)).rejects.toMatchObject({
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     why: expect.stringMatching(
       /10\.0\.0\.66 \(remote error: tls: unknown certificate authority, \d+ times\); to accept the risk for one: --waive 10\.0\.0\.66/,
     ),
@@ -68,7 +68,7 @@ test('waives a failing client by its own address only', async () => {
   await scene.runAll(1, 10)
   scene.clients.failing.push(oldOnly)
   scene.settings = { ...scene.settings, waivers: new Set(['10.0.0.6', '10.0.0.10']) }
-  await expect(scene.run(11)).rejects.toMatchObject({ code: 'KCERT_ROTATION_GATE' })
+  await expect(scene.run(11)).rejects.toMatchObject({ code: 'KCERT_ROTATION_CHECK_FAILED' })
   scene.settings = { ...scene.settings, waivers: new Set(['10.0.0.66']) }
   await scene.run(11)
   expect(evidenceOf(scene, 'handshake errors cp1/kube-apiserver').at(-1).detail).toContain(
@@ -81,7 +81,7 @@ test('stops phase 11 when more clients close the connection than before phase 1,
   await scene.runAll(1, 10)
   scene.clients.failing.push(hangingUp)
   await expect(scene.run(11)).rejects.toMatchObject({
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     why: expect.stringMatching(/before phase 1\): 10\.0\.0\.11 \(EOF, \d+ times\)/),
   })
 })
@@ -97,7 +97,7 @@ test('compares the counters if the log shows nothing, and reports this', async (
   await louder.runAll(1, 10)
   louder.clients.failing.push(oldOnly)
   await expect(louder.run(11)).rejects.toMatchObject({
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     why: expect.stringContaining('kcert compares only their number'),
   })
 })
@@ -107,7 +107,7 @@ test('assumes and reports a rate of 0 for a journal of an earlier kcert, and ign
   await scene.runAll(1, 10)
   forgetRates(scene)
   await expect(scene.run(11)).rejects.toMatchObject({
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     why: expect.stringContaining('the journal has no rate from before phase 1, so 0 is assumed'),
   })
   scene.settings = { ...scene.settings, waivers: new Set(['10.0.0.10']) }
@@ -147,13 +147,13 @@ test('stops phase 12 at the first API server for a client that trusts only the o
   const alone = () =>
     scene.journal.text.split('\n').filter((line) => /"intent".*apiserver\.crt \(certificates\)/.test(line))
   await expect(scene.run(12)).rejects.toMatchObject({
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     message: 'not verified: handshake errors cp1/kube-apiserver',
     why: expect.stringContaining('to accept the risk for one: --waive 192.0.2.250'),
   })
   expect(alone()).toHaveLength(1)
   // A watch with an error does not count as done: the same command watches again.
-  await expect(scene.run(12)).rejects.toMatchObject({ code: 'KCERT_ROTATION_GATE' })
+  await expect(scene.run(12)).rejects.toMatchObject({ code: 'KCERT_ROTATION_CHECK_FAILED' })
   expect(alone()).toHaveLength(1)
   scene.settings = { ...scene.settings, waivers: new Set(['192.0.2.250']) }
   await scene.run(12)
@@ -224,7 +224,7 @@ test('unreadable pods do not replace the message of the completion check', async
     return Promise.reject(new Error('no API server answers'))
   }
   await expect(scene.run(11)).rejects.toMatchObject({
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     why: expect.stringContaining('10.0.0.66 (remote error'),
     next: 'kcert rotate-ca --phase 11',
   })

@@ -123,7 +123,7 @@ test('requires confirmation for a kubeconfig whose other context uses the old CA
   const before = cluster.read('cp1', path)!.text
   await scene.runAll(1, 6)
   await expect(scene.run(7)).rejects.toMatchObject({
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     message: `phase 7 is incomplete: cp1:${path}: another context still uses the old CA`,
   })
   scene.settings = { ...scene.settings, waivers: new Set([`cp1:${path}`]) }

@@ -161,7 +161,7 @@ test('names a PodDisruptionBudget that allows no eviction, and continues once it
   const workload = scene.cluster.workloads.get('Deployment default/ping')!
   workload.isStuck = true
   const { code, why } = await stop(scene.run(4))
-  expect(code).toBe('KCERT_ROTATION_GATE')
+  expect(code).toBe('KCERT_ROTATION_CHECK_FAILED')
   expect(why).toContain('Pod default/ping-')
   workload.isStuck = false
   await scene.runAll(4, 12)

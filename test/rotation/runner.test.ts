@@ -368,7 +368,7 @@ describe('a phase', () => {
     const run = new Run(() => open)
     const error = await stop(run.open().then((one) => one.run(3)))
     expect([error.code, error.message]).toEqual([
-      'KCERT_ROTATION_GATE',
+      'KCERT_ROTATION_CHECK_FAILED',
       'timed out after 300 s waiting until kube-controller-manager has published both CAs to every namespace',
     ])
     expect(error.why).toMatch(/^still pending: ConfigMap default\/kube-root-ca.crt \(unchanged\), /)
@@ -412,7 +412,7 @@ describe('a phase', () => {
     await run.prove(await state(2))
     const error = await stop(run.open().then((one) => one.run(2)))
     expect([error.code, error.message, error.why, error.next]).toEqual([
-      'KCERT_ROTATION_GATE',
+      'KCERT_ROTATION_CHECK_FAILED',
       'phase 2 is incomplete: kube-controller-manager: no leader',
       'kcert finished the plan, but this is still pending',
       'kcert rotate-ca --phase 2',
@@ -453,7 +453,7 @@ describe('a phase', () => {
   test('stops after four rounds without a change, naming five pending items and counting the others', async () => {
     const run = await inState(0)
     const error = await stop(run.open().then((one) => one.run(1)))
-    expect([error.code, error.next]).toEqual(['KCERT_ROTATION_GATE', 'kcert rotate-ca --phase 1'])
+    expect([error.code, error.next]).toEqual(['KCERT_ROTATION_CHECK_FAILED', 'kcert rotate-ca --phase 1'])
     expect(error.message).toMatch(
       /^phase 1 is incomplete: cp1:[^;]*\/new\/ca.key: not yet distributed; (?:[^;]*; ){3}[^;]* and \d+ more$/,
     )
@@ -634,7 +634,7 @@ describe('a wait', () => {
     const run = new Run(() => until(undefined))
     const error = await stop(run.open().then((one) => one.performAll([waiting])))
     expect([error.code, error.message, error.why, error.next]).toEqual([
-      'KCERT_ROTATION_GATE',
+      'KCERT_ROTATION_CHECK_FAILED',
       'timed out after 2 s waiting until x has a leader',
       'still pending: x (no leader); fix the cause first',
       'kcert rotate-ca',
@@ -725,7 +725,7 @@ describe('a probe', () => {
     run.probe = async () => ({ ok: false, detail: 'refused' })
     const error = await stop(run.open().then((one) => one.performAll([probing])))
     expect([error.code, error.message, error.why, error.next]).toEqual([
-      'KCERT_ROTATION_GATE',
+      'KCERT_ROTATION_CHECK_FAILED',
       'not verified: signer new',
       'refused',
       'kcert rotate-ca --phase 3',

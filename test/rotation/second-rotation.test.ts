@@ -82,7 +82,7 @@ test('requires proofs and waivers again after a complete rollback', async () => 
     .command((session) => session.run([4]), yes)
     .catch((error: unknown) => error as KcertError)
   expect(stopped).toBeInstanceOf(KcertError)
-  expect((stopped as KcertError).code).toBe('KCERT_ROTATION_GATE')
+  expect((stopped as KcertError).code).toBe('KCERT_ROTATION_CHECK_FAILED')
 })
 
 /** Counts rehearsals of copies from now on. */

@@ -320,7 +320,7 @@ test('counters: waits until tokens in memory count as stale, and stops while a c
     apis.map((id) => expect.stringMatching(new RegExp(`^${id}: tokens of the old key count as stale from`))),
   )
   await expect(run(scene, 6, 6)).rejects.toMatchObject({
-    code: 'KCERT_ROTATION_GATE',
+    code: 'KCERT_ROTATION_CHECK_FAILED',
     why: expect.stringMatching(/stale and legacy tokens at cp\d/),
   })
   expect(scene.cluster.time.nowMs - begun).toBeGreaterThan(3_580_000)
@@ -338,7 +338,7 @@ test('counters: a use of a legacy token stops it too', async () => {
   cluster.put('Secret default/old', { tokenKey: cluster.oldKey, serviceAccount: 'web' })
   cluster.usedSecrets.add('Secret default/old')
   await run(scene, 1, 5)
-  await expect(run(scene, 6, 6)).rejects.toMatchObject({ code: 'KCERT_ROTATION_GATE' })
+  await expect(run(scene, 6, 6)).rejects.toMatchObject({ code: 'KCERT_ROTATION_CHECK_FAILED' })
 })
 
 test('audit: needs the confirmation, in this rotation', async () => {
@@ -533,7 +533,7 @@ test.each<[string, (scene: Scene) => void, string]>([
   const scene = sceneOf()
   await run(scene, 1, 4)
   hide(scene)
-  await expect(run(scene, 5, 5)).rejects.toMatchObject({ code: 'KCERT_ROTATION_GATE' })
+  await expect(run(scene, 5, 5)).rejects.toMatchObject({ code: 'KCERT_ROTATION_CHECK_FAILED' })
   expect(await pending(scene, 5)).toContain(gap)
 })
 

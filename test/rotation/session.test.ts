@@ -377,7 +377,7 @@ test('does not confirm with --yes a question that only the operator can answer, 
   const { id } = [...scene.cluster.pods.values()].find(({ workload }) => workload === undefined)!
   const operator = new SimulatedOperator(scene)
   const { code } = await stop(operator.command((session) => session.run(upTo(4)), yes))
-  expect(code).toBe('KCERT_ROTATION_GATE')
+  expect(code).toBe('KCERT_ROTATION_CHECK_FAILED')
   expect(operator.stderr).toContain(`--waive ${id}`)
   const waived = { ...yes, settings: { waivers: new Set([id]) } }
   expect((await operator.command((session) => session.run([4]), waived)).exit).toBe(exitCodes.done)

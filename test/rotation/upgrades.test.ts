@@ -174,7 +174,7 @@ test('does not start a rotation while an API server has no permissions on kubele
   const scene = new Scene(small)
   scene.cluster.logsFrom.set('cp1', Number.POSITIVE_INFINITY)
   const { code, message } = await refusalOf(scene.run(1))
-  expect([code, message]).toEqual(['KCERT_ROTATION_GATE', 'not verified: logs cp1'])
+  expect([code, message]).toEqual(['KCERT_ROTATION_CHECK_FAILED', 'not verified: logs cp1'])
   expect(scene.files()).not.toHaveProperty(['cp1:/etc/kubernetes/pki/kcert/new/ca.key'])
   scene.cluster.logsFrom.delete('cp1')
   await scene.run(1)

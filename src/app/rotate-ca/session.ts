@@ -527,10 +527,14 @@ function folderOfScript(order: number, node: string): string {
 }
 
 function forRunbook({ command }: PhaseTable, action: Action, isUndoing: boolean): KcertError {
-  return new KcertError('KCERT_ROTATION_GATE', `the next step is on a node: ${describeAction(action)}`, {
-    why: 'with --by-runbook, kcert does not change nodes: write the scripts and run them there',
-    next: commandLine`${fixed(command)} runbook ${`phase-${action.phase}${isUndoing ? '-back' : ''}`} --phase ${action.phase}${fixed(isUndoing ? ' --undo' : '')}`,
-  })
+  return new KcertError(
+    'KCERT_ROTATION_CHECK_FAILED',
+    `the next step is on a node: ${describeAction(action)}`,
+    {
+      why: 'with --by-runbook, kcert does not change nodes: write the scripts and run them there',
+      next: commandLine`${fixed(command)} runbook ${`phase-${action.phase}${isUndoing ? '-back' : ''}`} --phase ${action.phase}${fixed(isUndoing ? ' --undo' : '')}`,
+    },
+  )
 }
 
 function notLast(
