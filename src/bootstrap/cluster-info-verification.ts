@@ -71,10 +71,10 @@ function caLines({ info, now }: VerificationFacts): CheckLine[] {
     const name = certificate.subject.text || 'a certificate without a subject'
     const next = clusterCaUpdate
     const end = certificate.notAfter.toISOString().replace('.000', '')
-    if (!certificate.isCa) return noLine('authority', `${name} is not a CA`, next)
-    if (certificate.notAfter < now) return noLine('authority', `${name} expired at ${end}`, next)
-    if (certificate.notBefore > now) return noLine('authority', `${name} is not valid yet`, 'date -u')
-    return okLine('authority', `CA ${name} is valid until ${end}`)
+    if (!certificate.isCa) return noLine('ca', `${name} is not a CA`, next)
+    if (certificate.notAfter < now) return noLine('ca', `${name} expired at ${end}`, next)
+    if (certificate.notBefore > now) return noLine('ca', `${name} is not valid yet`, 'date -u')
+    return okLine('ca', `CA ${name} is valid until ${end}`)
   })
 }
 

@@ -73,13 +73,13 @@ test.each<[string, () => Record<string, string>, string]>([
   [
     'with a CA by path',
     () => ({ kubeconfig: kubeconfig('certificate-authority: /pki/ca.crt') }),
-    'authority-by-path',
+    'ca-by-path',
   ],
-  ['without a CA', () => ({ kubeconfig: kubeconfig('insecure-skip-tls-verify: true') }), 'no-authority'],
+  ['without a CA', () => ({ kubeconfig: kubeconfig('insecure-skip-tls-verify: true') }), 'no-ca'],
   [
     'with a CA that is none',
     () => ({ kubeconfig: kubeconfig('certificate-authority-data: aGVsbG8=') }),
-    'authority-malformed',
+    'ca-malformed',
   ],
   [
     'with a credential',

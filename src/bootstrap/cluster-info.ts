@@ -27,9 +27,9 @@ export interface ClusterInfoFault {
     | 'kubeconfig-malformed'
     | 'cluster-count'
     | 'no-server'
-    | 'no-authority'
-    | 'authority-by-path'
-    | 'authority-malformed'
+    | 'no-ca'
+    | 'ca-by-path'
+    | 'ca-malformed'
     | 'secret-inside'
   readonly detail: string
   readonly next: string
@@ -110,9 +110,9 @@ function casOf(
   try {
     if (data !== undefined) return readCertificates(data)
   } catch (error) {
-    return { id: 'authority-malformed', detail: `certificate-authority-data: ${messageOf(error)}` }
+    return { id: 'ca-malformed', detail: `certificate-authority-data: ${messageOf(error)}` }
   }
-  if (file === undefined) return { id: 'no-authority', detail: 'its cluster has no CA certificate' }
+  if (file === undefined) return { id: 'no-ca', detail: 'its cluster has no CA certificate' }
   const detail = `its cluster references the file ${file}, which joining nodes do not have`
-  return { id: 'authority-by-path', detail }
+  return { id: 'ca-by-path', detail }
 }

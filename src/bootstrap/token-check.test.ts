@@ -15,7 +15,7 @@ const right: TokenFindings = {
   },
   isTheSame: true,
   signature: 'valid',
-  recognition: { as: 'known', username: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] },
+  recognition: { as: 'authenticated', username: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] },
   rights: rights.map((one) => ({ right: one, allowed: true })),
 }
 
@@ -40,15 +40,15 @@ test.each<[string, Partial<TokenFindings>, string[]]>([
   ['a stale signature', { signature: 'stale' }, ['signature']],
   ['a missing signature', { signature: 'missing' }, ['signature']],
   ['no cluster-info', { signature: 'no-cluster-info' }, ['signature']],
-  ['a token unknown to the API server', { recognition: { as: 'unknown-to-it' } }, ['known']],
+  ['one that the API server rejects', { recognition: { as: 'rejected' } }, ['authenticated']],
 ])('%s does not', (_, changes, ids) => {
   expect(evaluated(changes)).toEqual(['failed', ...ids])
 })
 
 test('names the flag of an API server that rejects a valid token, and the command that replaces an expired one', () => {
   const nextOf = (changes: Partial<TokenFindings>) =>
-    checkToken({ ...right, recognition: { as: 'unknown-to-it' }, ...changes }).checks.find(
-      ({ id }) => id === 'known',
+    checkToken({ ...right, recognition: { as: 'rejected' }, ...changes }).checks.find(
+      ({ id }) => id === 'authenticated',
     )?.next
   expect(nextOf({})).toContain('enable-bootstrap-token-auth')
   const faults = [{ id: 'expired', detail: 'it expired' }] as const

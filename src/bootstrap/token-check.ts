@@ -8,9 +8,9 @@ import type { TokenFacts } from './token-secret.ts'
 
 /** Whether the API server authenticates the token. */
 export type Recognition =
-  | { readonly as: 'known'; readonly username: string; readonly groups: readonly string[] }
-  | { readonly as: 'unknown-to-it' }
-  | { readonly as: 'not-asked'; readonly why: string }
+  | { readonly as: 'authenticated'; readonly username: string; readonly groups: readonly string[] }
+  | { readonly as: 'rejected' }
+  | { readonly as: 'unknown'; readonly why: string }
 
 /** What is known about a token, without its secret part. */
 export interface TokenFindings {
@@ -91,12 +91,12 @@ function signatureLine(state: TokenFindings['signature']): CheckLine {
 }
 
 function recognitionLine({ facts, recognition }: TokenFindings): CheckLine {
-  const id = 'known'
-  if (recognition.as === 'known') {
+  const id = 'authenticated'
+  if (recognition.as === 'authenticated') {
     const { username, groups } = recognition
     return okLine(id, `the API server authenticates it as ${username} (${groups.join(', ')})`)
   }
-  if (recognition.as === 'not-asked')
+  if (recognition.as === 'unknown')
     return unknownLine(id, `kcert could not authenticate with it: ${recognition.why}`)
   const rejected = 'the API server rejects it (401)'
   if (facts.faults.length > 0 || !facts.usages.includes('authentication'))

@@ -102,7 +102,7 @@ export async function updateClusterInfo(
 async function planOf(found: FoundClusterInfo, cas: readonly Certificate[]): Promise<Plan> {
   const { info, data } = found
   const [fault] = info.faults.filter(
-    ({ id }) => !['no-authority', 'authority-by-path', 'authority-malformed'].includes(id),
+    ({ id }) => !['no-ca', 'ca-by-path', 'ca-malformed'].includes(id),
   )
   // A new CA does not repair other problems, and their text must not be signed.
   if (fault !== undefined)

@@ -35,7 +35,7 @@ export async function checkTokenOn(
   const [signature, recognition, rights] = await Promise.all([
     signatureOf(cluster, secret, clock()),
     bearer === undefined
-      ? { as: 'not-asked' as const, why: 'its Secret has no token' }
+      ? { as: 'unknown' as const, why: 'its Secret has no token' }
       : recognitionOf(openAs(cluster, formatToken(bearer))),
     rightsOf(cluster, joiningRights(bearerOf(id, facts.groups))),
   ])
@@ -61,12 +61,12 @@ async function signatureOf(cluster: Cluster, secret: SecretObject, now: Date) {
 async function recognitionOf(bearer: Cluster): Promise<Recognition> {
   try {
     const who = await bearer.access.whoAmI()
-    if (who === undefined) return { as: 'not-asked', why: 'the API server has no SelfSubjectReview' }
-    return { as: 'known', username: who.username, groups: who.groups }
+    if (who === undefined) return { as: 'unknown', why: 'the API server has no SelfSubjectReview' }
+    return { as: 'authenticated', username: who.username, groups: who.groups }
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
-    if (error.code === 'KCERT_API_UNAUTHORIZED') return { as: 'unknown-to-it' }
-    return { as: 'not-asked', why: error.message }
+    if (error.code === 'KCERT_API_UNAUTHORIZED') return { as: 'rejected' }
+    return { as: 'unknown', why: error.message }
   } finally {
     bearer.close()
   }

@@ -399,9 +399,9 @@ describe.each(signerNames)('%s: refuses a request for a CA certificate', (signer
     ['usage crl sign', right, ['crl sign'], '"crl sign"'],
   ])('%s', async (_name, description, usages, found) => {
     const object = objectFor(signerName, requestPem(description), [...signers[signerName], ...usages])
-    await expectRefused('no-authority', object)
+    await expectRefused('no-ca', object)
     const { findings } = await decided(object)
-    expect(findings.find(({ id }) => id === 'no-authority')?.detail).toBe(
+    expect(findings.find(({ id }) => id === 'no-ca')?.detail).toBe(
       `it requests ${found}, which only a CA may have`,
     )
   })

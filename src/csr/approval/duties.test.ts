@@ -35,7 +35,7 @@ const identity = [
 ]
 const common = [
   ...['key-possession', 'key-strength', 'one-subject', 'plain-subject', 'plain-request', 'no-system-masters'],
-  ...['no-authority', 'plain-names', 'signer-takes-it'],
+  ...['no-ca', 'plain-names', 'signer-takes-it'],
 ]
 const serving = [
   ...common,

@@ -58,7 +58,7 @@ describe('the rules common to all approvals', () => {
       'plain-subject entitlement met: only CN and O',
       'plain-request entitlement met: one PEM block, without ignored parts',
       'no-system-masters entitlement met: it does not request system:masters',
-      'no-authority entitlement met: it does not request a CA certificate',
+      'no-ca entitlement met: it does not request a CA certificate',
       'plain-names entitlement met: all names are well formed',
       'signer-takes-it entitlement met: no rule of kubernetes.io/kubelet-serving is broken',
     ])
@@ -128,17 +128,17 @@ describe('the rules common to all approvals', () => {
     [
       { basicConstraints: { ca: true } },
       {},
-      'no-authority entitlement unmet: it requests "CA:TRUE", which only a CA may have',
+      'no-ca entitlement unmet: it requests "CA:TRUE", which only a CA may have',
     ],
     [
       { keyUsage: ['digitalSignature', 'keyCertSign', 'cRLSign'] },
       {},
-      'no-authority entitlement unmet: it requests "keyCertSign", "cRLSign", which only a CA may have',
+      'no-ca entitlement unmet: it requests "keyCertSign", "cRLSign", which only a CA may have',
     ],
     [
       {},
       { usages: ['client auth', 'cert sign', 'crl sign'] },
-      'no-authority entitlement unmet: it requests "cert sign", "crl sign", which only a CA may have',
+      'no-ca entitlement unmet: it requests "cert sign", "crl sign", which only a CA may have',
     ],
     [
       {

@@ -53,7 +53,7 @@ export function requestFindings(candidate: Candidate): Finding[] {
     plainSubject(request),
     plainRequest(candidate),
     noMasters(request),
-    noAuthority(object, request),
+    noCa(object, request),
     plainNames(request),
     signable(object, request),
   ]
@@ -134,11 +134,11 @@ function noMasters({ subject }: CertificateRequest): Finding {
   return unmet(`it requests O=${mastersGroup}`, { fix })
 }
 
-function noAuthority(
+function noCa(
   { usages }: SigningRequest,
   { basicConstraints, keyUsage }: CertificateRequest,
 ): Finding {
-  const { met, unmet } = approvalRule('no-authority', 'entitlement')
+  const { met, unmet } = approvalRule('no-ca', 'entitlement')
   const asked = [
     ...(basicConstraints?.ca === true ? ['CA:TRUE'] : []),
     ...(['keyCertSign', 'cRLSign'] as const).filter((usage) => keyUsage?.includes(usage)),
