@@ -120,7 +120,7 @@ export type Condition =
   /** This key signed the server's leaf certificate. `bridged` says whether a bridge certificate must or must not follow. */
   | {
       readonly kind: 'serves'
-      readonly presenter: string
+      readonly server: string
       readonly signedBy: Digest
       readonly bridged?: boolean
     }

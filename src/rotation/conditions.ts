@@ -75,16 +75,16 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
   serves: {
     sees: ['handshakes'],
     seconds: 0.3,
-    place: ({ presenter }) => presenter,
-    missing({ presenter, signedBy, bridged }, { handshakes, certificates }) {
-      const shown = handshakes.find((handshake) => handshake.presenter === presenter)
-      if (shown === undefined) return [pendingItem(presenter, 'does not answer')]
+    place: ({ server }) => server,
+    missing({ server, signedBy, bridged }, { handshakes, certificates }) {
+      const shown = handshakes.find((handshake) => handshake.server === server)
+      if (shown === undefined) return [pendingItem(server, 'does not answer')]
       const leaf = certificates.get(shown.chain[0] ?? '')
-      if (leaf?.signedBy !== signedBy) return [pendingItem(presenter, 'serves its previous certificate')]
+      if (leaf?.signedBy !== signedBy) return [pendingItem(server, 'serves its previous certificate')]
       if (bridged === undefined || shown.chain.length > 1 === bridged) return []
       return [
         pendingItem(
-          presenter,
+          server,
           bridged ? 'does not serve the bridge certificate' : 'still serves the bridge certificate',
         ),
       ]

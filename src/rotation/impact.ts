@@ -1,7 +1,7 @@
 import { assumptionsOf } from './assumptions.ts'
 import { bundlesWithOldCa } from './ca-bundles.ts'
 import { handshakesWith, leafIn } from './leaves.ts'
-import { presentersOf, verifiersOf } from './parties.ts'
+import { credentialHoldersOf, trustHoldersOf } from './parties.ts'
 import type { Impact } from './phase.ts'
 import type { RotationPlan } from './report.ts'
 import { apiServers, fileAt, type Snapshot } from './snapshot.ts'
@@ -12,8 +12,8 @@ import { certificateView, certificateViews } from './views.ts'
 /** Returns what the rotation of the cluster's CAs affects: every trust and credential holder, and what others own. */
 export function impactOf(observed: Snapshot, target: Target): Impact {
   return {
-    trustHolders: [...verifiersOf(observed, target)],
-    credentialHolders: [...presentersOf(observed, target)],
+    trustHolders: [...trustHoldersOf(observed, target)],
+    credentialHolders: [...credentialHoldersOf(observed, target)],
     assumptions: assumptionsOf(observed, target),
     blastRadius: blastRadiusOf(observed, target),
   }
@@ -37,10 +37,10 @@ function blastRadiusOf(observed: Snapshot, target: Target): RotationPlan['blastR
     }),
     joinTokens: (observed.clusterInfo?.signatures ?? []).map(({ tokenId }) => tokenId),
     foreign: foreign
-      .filter(({ presenter }) => !ours.has(presenter))
-      .flatMap(({ presenter, chain }) => {
+      .filter(({ server }) => !ours.has(server))
+      .flatMap(({ server, chain }) => {
         const [leaf] = certificateViews(chain, observed.certificates, target)
-        return leaf ? [{ server: presenter, leaf }] : []
+        return leaf ? [{ server, leaf }] : []
       }),
     stored: storedWithOldCa(observed, target).map(({ at: object, what, stored: { owner } }) => ({
       object,

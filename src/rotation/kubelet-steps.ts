@@ -92,7 +92,7 @@ function kubeletSteps(
     ...(servingCurrent === undefined ? reissuingFile(observed, serving, servingKeyFile, change, target) : []),
     ...rewritingKubeconfig(observed, kubeconfig, change, target, caDataOf),
   ]
-  const until = { kind: 'serves', presenter: id, signedBy: change.newCa.spki } as const
+  const until = { kind: 'serves', server: id, signedBy: change.newCa.spki } as const
   // A serving certificate of another CA or a self-signed one does not change.
   const ofEither = [change.oldCa, change.newCa].some((ca) => isSignedByCa(leafIn(observed, serving), ca))
   const isServed = servingCurrent !== undefined || ofEither

@@ -8,14 +8,19 @@ import type { Target } from './target.ts'
 import { allTrustFiles } from './trust-files.ts'
 import { certificateViews } from './views.ts'
 
-// The verifiers that use the rotated CAs, and the holders of certificates that these CAs signed.
+// A trust holder verifies certificates with a rotated CA. A credential holder presents a certificate that a rotated CA signed.
 
-type Verifier = RotationPlan['trustHolders'][number]
-type Presenter = RotationPlan['credentialHolders'][number]
+type TrustHolder = RotationPlan['trustHolders'][number]
+type CredentialHolder = RotationPlan['credentialHolders'][number]
 
-/** Returns every verifier with its trusted CAs. */
-export function verifiersOf(observed: Snapshot, target: Target): readonly Verifier[] {
-  const verifier = (name: string, location: string, trust: readonly Digest[], reloads: boolean): Verifier => {
+/** Returns every trust holder with its trusted CAs. */
+export function trustHoldersOf(observed: Snapshot, target: Target): readonly TrustHolder[] {
+  const trustHolder = (
+    name: string,
+    location: string,
+    trust: readonly Digest[],
+    reloads: boolean,
+  ): TrustHolder => {
     return { name, location, certificates: certificateViews(trust, observed.certificates, target), reloads }
   }
   const { extensionAuthentication: extension, clusterInfo: info } = observed
@@ -23,37 +28,42 @@ export function verifiersOf(observed: Snapshot, target: Target): readonly Verifi
   const readable = observed.published.filter(({ unread }) => unread === undefined)
   return [
     ...allTrustFiles(observed).map(({ process, node, path, flag, reload }) =>
-      verifier(process, `${path} (${flag})`, certificatesIn(fileAt(observed, node, path)), reload === 'hot'),
+      trustHolder(
+        process,
+        `${path} (${flag})`,
+        certificatesIn(fileAt(observed, node, path)),
+        reload === 'hot',
+      ),
     ),
     ...(extension
       ? [
-          verifier(published, 'client-ca-file', extension.client, true),
-          verifier(published, 'requestheader-client-ca-file', extension.requestheader, true),
+          trustHolder(published, 'client-ca-file', extension.client, true),
+          trustHolder(published, 'requestheader-client-ca-file', extension.requestheader, true),
         ]
       : []),
-    ...(info ? [verifier(clusterInfoPlace, 'kubeconfig', info.trust, false)] : []),
-    ...readable.map(({ kind, name, trust = [] }) => verifier(`${kind} ${name}`, 'ca.crt', trust, false)),
-    ...observed.caBundles.map(({ id, field, trust }) => verifier(id, field, trust, true)),
+    ...(info ? [trustHolder(clusterInfoPlace, 'kubeconfig', info.trust, false)] : []),
+    ...readable.map(({ kind, name, trust = [] }) => trustHolder(`${kind} ${name}`, 'ca.crt', trust, false)),
+    ...observed.caBundles.map(({ id, field, trust }) => trustHolder(id, field, trust, true)),
     ...kubeconfigFiles(observed).map(({ id, file }) =>
-      verifier(id, 'certificate-authority-data', certificatesIn(file), false),
+      trustHolder(id, 'certificate-authority-data', certificatesIn(file), false),
     ),
   ]
 }
 
 /** Returns every credential holder with its chain on disk and, if a server answers, in a live handshake. */
-export function presentersOf(observed: Snapshot, target: Target): readonly Presenter[] {
+export function credentialHoldersOf(observed: Snapshot, target: Target): readonly CredentialHolder[] {
   const views = (digests: readonly Digest[]) => certificateViews(digests, observed.certificates, target)
-  const presenter = (name: string, location: string, chain: readonly Digest[]): Presenter => {
+  const credentialHolder = (name: string, location: string, chain: readonly Digest[]): CredentialHolder => {
     return { name, location, certificates: views(chain) }
   }
-  const live = new Map(observed.handshakes.map(({ presenter: id, chain }) => [id, chain]))
+  const live = new Map(observed.handshakes.map(({ server, chain }) => [server, chain]))
   const loaded = (id: string) => {
     const chain = live.get(id)
     live.delete(id)
     return chain && { loaded: views(chain) }
   }
   const ofApis = apiLeaves(observed).map(({ api: { id }, role, file }) => ({
-    ...presenter(id, `${file.path} (${role})`, certificatesIn(file)),
+    ...credentialHolder(id, `${file.path} (${role})`, certificatesIn(file)),
     ...(role === 'serving' ? loaded(id) : {}),
   }))
   const ofKubelets = observed.kubelets.flatMap((kubelet) => {
@@ -62,18 +72,18 @@ export function presentersOf(observed: Snapshot, target: Target): readonly Prese
     const serving = fileAt(observed, node, servingPathOf(kubelet))
     const leaf = leafIn(observed, client)
     return [
-      ...(client && leaf ? [presenter(id, `${client.path} (client)`, [leaf.digest])] : []),
+      ...(client && leaf ? [credentialHolder(id, `${client.path} (client)`, [leaf.digest])] : []),
       ...(serving
-        ? [{ ...presenter(id, `${serving.path} (serving)`, certificatesIn(serving)), ...loaded(id) }]
+        ? [{ ...credentialHolder(id, `${serving.path} (serving)`, certificatesIn(serving)), ...loaded(id) }]
         : []),
     ]
   })
   const clients = kubeconfigFiles(observed).flatMap(({ id, file }) => {
     const client = file?.holds.kind === 'kubeconfig' ? file.holds.client : undefined
-    return client === undefined ? [] : [presenter(id, 'client-certificate-data', [client])]
+    return client === undefined ? [] : [credentialHolder(id, 'client-certificate-data', [client])]
   })
   const others = Array.from(live, ([id, chain]) => ({
-    ...presenter(id, 'live handshake', []),
+    ...credentialHolder(id, 'live handshake', []),
     loaded: views(chain),
   }))
   return [...ofApis, ...ofKubelets, ...clients, ...others]

@@ -323,7 +323,7 @@ export interface LeaseSnapshot {
 
 export interface HandshakeSnapshot {
   /** For example "cp1/kube-apiserver", "w1/kubelet" or "service/kube-system/metrics-server". */
-  readonly presenter: string
+  readonly server: string
   /** Leaf first. */
   readonly chain: readonly Digest[]
   readonly atMs: number

@@ -41,8 +41,8 @@ export function verificationReport(
     ok: checks.every(({ ok }) => ok),
     cas: caViews(target),
     checks,
-    handshakes: observed.handshakes.map(({ presenter, chain, atMs }) => ({
-      server: presenter,
+    handshakes: observed.handshakes.map(({ server, chain, atMs }) => ({
+      server,
       chain: certificateViews(chain, observed.certificates, target),
       at: timeOf(atMs),
     })),
@@ -183,7 +183,7 @@ function ownLeaves(observed: Snapshot): readonly Pick<ApiLeaf, 'file' | 'ca'>[] 
 }
 
 /** Phase 9 reissues kcert's own certificates. The owner reissues any other one, or the operator accepts the risk by name. */
-function cureOf(observed: Snapshot, presenter: string): string {
-  const isOurs = [...observed.kubelets, ...observed.components].some(({ id }) => id === presenter)
-  return isOurs ? 'kcert rotate-ca --phase 9' : commandLine`kcert rotate-ca verify --waive ${presenter}`
+function cureOf(observed: Snapshot, server: string): string {
+  const isOurs = [...observed.kubelets, ...observed.components].some(({ id }) => id === server)
+  return isOurs ? 'kcert rotate-ca --phase 9' : commandLine`kcert rotate-ca verify --waive ${server}`
 }

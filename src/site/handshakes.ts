@@ -100,7 +100,7 @@ export async function addressesOf(objects: ObjectsApi, server: string): Promise<
 
 async function handshake(
   site: Site,
-  presenter: string,
+  server: string,
   from: string,
   host: string,
   port: number,
@@ -109,7 +109,7 @@ async function handshake(
   try {
     const ders = await shownChain(site.dial(from, host, port), isIP(name) ? '127.0.0.1' : name, timeoutMs)
     const chain = site.certificates.addAll(ders.map((der) => Certificate.parse(der)))
-    return { presenter, chain, atMs: site.clock().getTime() }
+    return { server, chain, atMs: site.clock().getTime() }
   } catch {
     // No server responds, or it does not use TLS, so it presents no certificate.
     return undefined

@@ -340,9 +340,9 @@ export class SimulatedObserver implements Observer {
     const shown = [...this.cluster.processes.values()].flatMap((process) => {
       const flag = process.name === 'kubelet' ? servingFlagOf(process) : 'tls-cert-file'
       const chain = this.cluster.loadedBy(process, flag)
-      return chain.length === 0 || !process.isHealthy ? [] : [{ presenter: process.id, chain }]
+      return chain.length === 0 || !process.isHealthy ? [] : [{ server: process.id, chain }]
     })
-    const handlers = [...this.cluster.handlers].map(([presenter, chain]) => ({ presenter, chain }))
+    const handlers = [...this.cluster.handlers].map(([server, chain]) => ({ server, chain }))
     return [...shown, ...handlers].map((one) => ({ ...one, atMs: this.cluster.time.nowMs }))
   }
 

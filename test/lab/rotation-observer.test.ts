@@ -246,7 +246,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
 
   test('the served certificate of each handshake matches its file', () => {
     const { snapshot } = scene()
-    const shown = new Map(snapshot.handshakes.map(({ presenter, chain }) => [presenter, chain]))
+    const shown = new Map(snapshot.handshakes.map(({ server, chain }) => [server, chain]))
     expect(shown.get('cp1/kube-apiserver')).toEqual([
       digestOf(fileOn(scene(), 'cp1', `${pki}/apiserver.crt`)),
     ])
@@ -409,8 +409,8 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
       snapshot.components.map(({ id, flags, process }) => [id, flags, process?.isHealthy]),
     )
     expect([...observed.files.keys()].toSorted()).toEqual([...snapshot.files.keys()].toSorted())
-    expect(observed.handshakes.map(({ presenter }) => presenter)).toEqual(
-      snapshot.handshakes.map(({ presenter }) => presenter),
+    expect(observed.handshakes.map(({ server }) => server)).toEqual(
+      snapshot.handshakes.map(({ server }) => server),
     )
   })
 })
@@ -425,7 +425,7 @@ observes('the observer on 3+1 with add-ons', { controlPlanes: 3, workers: 1, add
       expect(bundle.trust, bundle.id).toEqual([ca])
       expect(bundle.isAvailable, bundle.id).toBe(true)
       expect(
-        snapshot.handshakes.some(({ presenter }) => presenter === bundle.server),
+        snapshot.handshakes.some(({ server }) => server === bundle.server),
         bundle.server,
       ).toBe(true)
       expect(
@@ -437,8 +437,8 @@ observes('the observer on 3+1 with add-ons', { controlPlanes: 3, workers: 1, add
 
   test('finds three API servers and one leader of each kind, with no refused access', () => {
     const { snapshot } = scene()
-    const apis = snapshot.handshakes.filter(({ presenter }) => presenter.endsWith('/kube-apiserver'))
-    expect(apis.map(({ presenter }) => presenter)).toEqual(
+    const apis = snapshot.handshakes.filter(({ server }) => server.endsWith('/kube-apiserver'))
+    expect(apis.map(({ server }) => server)).toEqual(
       ['cp1', 'cp2', 'cp3'].map((cp) => `${cp}/kube-apiserver`),
     )
     expect(snapshot.leases.filter(({ holder }) => /^cp[123]$/.test(holder ?? ''))).toHaveLength(2)

@@ -66,7 +66,7 @@ test('copies the tlsCertFile of a kubelet, reissues it for the same name and key
   const after = leafOf(scene, 'w1', kubeletLeaf)
   expect([after.subject, after.spki]).toEqual([before.subject, before.spki])
   expect(after.signedBy).toBe(scene.newCa().spki)
-  const shown = scene.observer.snapshot.handshakes.find(({ presenter }) => presenter === 'w1/kubelet')
+  const shown = scene.observer.snapshot.handshakes.find(({ server }) => server === 'w1/kubelet')
   expect(shown?.chain).toEqual([after.digest])
 })
 
@@ -173,8 +173,8 @@ test('refuses serving certificates of kubelets before API servers have read both
   )
   expect(checkPlan({ ...observed, components }, target, steps)).toMatchObject({
     kind: 'kubelet-serving',
-    presenter: 'cp1/kubelet, serving certificate',
-    verifier: 'cp1/kube-apiserver, --kubelet-certificate-authority',
+    credentialHolder: 'cp1/kubelet, serving certificate',
+    trustHolder: 'cp1/kube-apiserver, --kubelet-certificate-authority',
     after: 'write cp1:/etc/kubernetes/pki/kubelet.pem (reissued)',
   })
 })
@@ -188,7 +188,7 @@ test('refuses to drop the old CA while a kubelet still serves its certificate', 
   await scene.cluster.time.pass(20_000)
   const { observed, target } = await observeIn(scene)
   const edge = checkPlan(observed, target, phaseNumbered(12).plan(observed, target))
-  expect(edge).toMatchObject({ kind: 'kubelet-serving', presenter: 'w1/kubelet, serving certificate' })
+  expect(edge).toMatchObject({ kind: 'kubelet-serving', credentialHolder: 'w1/kubelet, serving certificate' })
   await expect(scene.run(12)).rejects.toMatchObject({ code: 'KCERT_ROTATION_REFUSED' })
 })
 

@@ -121,7 +121,7 @@ test('phase 11: unobserved serving certificates, unwatched counters and missing 
   const silent = 'no TLS handshake succeeds, so its certificate is unknown'
   for (const id of ['cp1/kube-apiserver', 'w1/kubelet']) {
     const gaps = await gapsOf(11, ({ handshakes }) => ({
-      handshakes: handshakes.filter(({ presenter }) => presenter !== id),
+      handshakes: handshakes.filter(({ server }) => server !== id),
     }))
     expect(gaps).toEqual([`${id}: ${silent}`])
   }

@@ -151,12 +151,12 @@ test.each<[string, PodSnapshot[], string[]]>([
 })
 
 describe('serves', () => {
-  const presenter = 'cp1/kube-apiserver'
-  const until = { kind: 'serves', presenter, signedBy: 'new-key' } as const
+  const server = 'cp1/kube-apiserver'
+  const until = { kind: 'serves', server, signedBy: 'new-key' } as const
   const shows = (...chain: string[]): Partial<Snapshot> => ({
     handshakes: [
-      { presenter: 'cp2/kube-apiserver', chain: ['other'], atMs: 0 },
-      { presenter, chain, atMs: 0 },
+      { server: 'cp2/kube-apiserver', chain: ['other'], atMs: 0 },
+      { server, chain, atMs: 0 },
     ],
   })
 
@@ -187,7 +187,7 @@ describe('serves', () => {
     ['no bridge certificate when none is allowed', { ...until, bridged: false }, shows('leaf'), []],
     ['an optional bridge certificate', until, shows('leaf', 'bridge'), []],
   ])('%s', (_, condition, observed, expected) => {
-    expect(missing(condition, observed)).toEqual(expected.map((what) => `${presenter}: ${what}`))
+    expect(missing(condition, observed)).toEqual(expected.map((what) => `${server}: ${what}`))
   })
 })
 
@@ -426,7 +426,7 @@ test.each<[Condition, string]>([
   [{ kind: 'pods-converged', holds: [] }, 'pods'],
   [{ kind: 'pods-converged', holds: [], workload: 'Deployment a/b' }, 'Deployment a/b'],
   [{ kind: 'pods-started', workload: 'DaemonSet a/b', sinceMs: 0 }, 'DaemonSet a/b'],
-  [{ kind: 'serves', presenter: 'cp1/kube-apiserver', signedBy: 'x' }, 'cp1/kube-apiserver'],
+  [{ kind: 'serves', server: 'cp1/kube-apiserver', signedBy: 'x' }, 'cp1/kube-apiserver'],
   [{ kind: 'leader', lease: 'a' }, 'cluster'],
   [{ kind: 'node-ready', node: 'w1' }, 'w1'],
   [{ kind: 'backends-ready', node: 'w1', sinceMs: 0 }, 'w1'],

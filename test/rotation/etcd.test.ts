@@ -177,7 +177,7 @@ test.each([
   ['etcd/peer', 'cp1/etcd, --peer-cert-file'],
   ['etcd/healthcheck-client', 'etcdctl on cp1, healthcheck-client.crt'],
   ['apiserver-etcd-client', 'cp1/kube-apiserver, --etcd-certfile'],
-])('refuses %s of the new CA without the bridge certificate', async (file, presenter) => {
+])('refuses %s of the new CA without the bridge certificate', async (file, credentialHolder) => {
   const scene = sceneOf()
   await run(scene, 1, 1)
   const on = await observeIn(scene)
@@ -188,7 +188,7 @@ test.each([
     if (!isIt || action.content.kind !== 'reissued') return action
     return { ...action, content: { ...action.content, chain: [] } }
   })
-  expect(brokenBy(on, bare)).toMatch(new RegExp(` would refuse ${presenter}$`))
+  expect(brokenBy(on, bare)).toMatch(new RegExp(` would refuse ${credentialHolder}$`))
 })
 
 test('refuses to remove the bridge certificate after the CA files changed but before their processes restarted', async () => {

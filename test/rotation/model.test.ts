@@ -32,8 +32,8 @@ function inOrder(steps: readonly Step[]): Action[] {
   )
 }
 
-function names({ presenter, verifier, after }: BrokenEdge) {
-  return { presenter, verifier, after }
+function names({ credentialHolder, trustHolder, after }: BrokenEdge) {
+  return { credentialHolder, trustHolder, after }
 }
 
 test('breaks new pods if kube-root-ca.crt changes from the old CA directly to the new one', async () => {
@@ -46,8 +46,8 @@ test('breaks new pods if kube-root-ca.crt changes from the old CA directly to th
     (steps) => JSON.parse(JSON.stringify(steps).replaceAll(bundle, newCertificate)) as Step[],
   )
   expect(names(edge!)).toEqual({
-    presenter: 'cp1/kube-apiserver, --tls-cert-file',
-    verifier: 'a starting pod',
+    credentialHolder: 'cp1/kube-apiserver, --tls-cert-file',
+    trustHolder: 'a starting pod',
     after: 'write cp2:/etc/kubernetes/manifests/kube-controller-manager.yaml (definition)',
   })
 })
@@ -74,9 +74,9 @@ test('breaks pods if a new serving certificate comes before they trust both CAs,
   const scene = new Scene(small, { withBridge: false })
   await scene.runAll(1, 3)
   await scene.runAll(5, 8)
-  const { presenter, verifier, after } = (await edgeOf(scene, 9))!
-  expect(presenter).toBe('cp1/kube-apiserver, --tls-cert-file')
-  expect(verifier).toMatch(/^Pod default\/ping-/)
+  const { credentialHolder, trustHolder, after } = (await edgeOf(scene, 9))!
+  expect(credentialHolder).toBe('cp1/kube-apiserver, --tls-cert-file')
+  expect(trustHolder).toMatch(/^Pod default\/ping-/)
   expect(after).toBe('write cp1:/etc/kubernetes/pki/apiserver.crt (reissued)')
 })
 
@@ -86,8 +86,8 @@ test('breaks the path from API server to kubelet if a client certificate comes b
   scene.cluster.write('w1', `${pki}/ca.crt`, { certificates: [scene.cluster.oldCa.digest] })
   await scene.cluster.time.pass(1_000)
   expect(names((await edgeOf(scene, 9))!)).toEqual({
-    presenter: 'API servers to w1/kubelet',
-    verifier: 'w1/kubelet, clientCAFile',
+    credentialHolder: 'API servers to w1/kubelet',
+    trustHolder: 'w1/kubelet, clientCAFile',
     after: 'write cp1:/etc/kubernetes/pki/apiserver-kubelet-client.crt (reissued)',
   })
 })
@@ -97,7 +97,7 @@ test('breaks kubeconfigs of the new CA that come before API servers trust it', a
   await scene.runAll(1, 4)
   const edge = (await edgeOf(scene, 7))!
   expect(edge.kind).toBe('client')
-  expect(edge.verifier).toMatch(/kube-apiserver, --client-ca-file$/)
+  expect(edge.trustHolder).toMatch(/kube-apiserver, --client-ca-file$/)
 })
 
 test('breaks a kubelet that still presents the old CA when the old CA is dropped', async () => {
@@ -108,8 +108,8 @@ test('breaks a kubelet that still presents the old CA when the old CA is dropped
   cluster.write('w1', '/var/lib/kubelet/pki/kubelet-client-current.pem', { pair: [digest], key: spki }, 0o600)
   cluster.restartKubelet('w1')
   await cluster.time.pass(20_000)
-  const { presenter, verifier, after } = (await edgeOf(scene, 12))!
-  expect([presenter, verifier]).toEqual([
+  const { credentialHolder, trustHolder, after } = (await edgeOf(scene, 12))!
+  expect([credentialHolder, trustHolder]).toEqual([
     'w1/kubelet, client certificate',
     'cp1/kube-apiserver, --client-ca-file',
   ])
@@ -130,8 +130,8 @@ test('breaks the logs of a joining node if cluster-info does not contain the new
   const old = [scene.cluster.oldCa.digest]
   scene.cluster.put('ConfigMap kube-public/cluster-info', { trust: old, signed: { abcdef: old } })
   await scene.cluster.time.pass(1_000)
-  const { kind, verifier } = (await edgeOf(scene, 9))!
-  expect([kind, verifier]).toEqual(['kubelet-client', 'a joining node'])
+  const { kind, trustHolder } = (await edgeOf(scene, 9))!
+  expect([kind, trustHolder]).toEqual(['kubelet-client', 'a joining node'])
 })
 
 test('breaks a front-proxy client of the new CA before an aggregated API server has read both CAs', async () => {
@@ -142,8 +142,8 @@ test('breaks a front-proxy client of the new CA before an aggregated API server 
     await edgeOf(scene, 9, (steps) => inOrder(steps).filter(({ kind }) => kind !== 'rollout')),
   ).toBeUndefined()
   const early = (await edgeOf(scene, 9, (steps) => inOrder(steps).filter((one) => !isOfHandler(one))))!
-  expect(early.verifier).toMatch(/^Pod default\/agg-/)
-  expect(early.presenter).toBe('cp1/kube-apiserver, --proxy-client-cert-file')
+  expect(early.trustHolder).toMatch(/^Pod default\/agg-/)
+  expect(early.credentialHolder).toBe('cp1/kube-apiserver, --proxy-client-cert-file')
 })
 
 test('run, plan and undo refuse a broken connection before any change', async () => {

@@ -185,7 +185,7 @@ function components(states: readonly State[], state: State): Made {
       'a kubelet that serves no certificate of a CA',
       given(state, {
         kubelets: [silent, ...otherKubelets],
-        handshakes: observed.handshakes.filter(({ presenter }) => presenter !== silent.id),
+        handshakes: observed.handshakes.filter(({ server }) => server !== silent.id),
       }),
     ],
     ...states.map(

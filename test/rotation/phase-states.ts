@@ -153,9 +153,9 @@ const ofPublished = new Set(['trust'])
 const none = new Set<string>()
 
 function keyOf(thing: unknown): string {
-  const { id, kind, name, node, of, presenter, phase } = thing as Record<string, unknown>
+  const { id, kind, name, node, of, server, phase } = thing as Record<string, unknown>
   const what = of === undefined ? undefined : JSON.stringify(of)
-  return [phase, node === id ? undefined : what && node, kind, id ?? name ?? presenter ?? what]
+  return [phase, node === id ? undefined : what && node, kind, id ?? name ?? server ?? what]
     .filter((part) => part !== undefined)
     .join(' ')
 }
@@ -167,7 +167,7 @@ export function otherTargets(state: State): Changes {
   const only = (ca: string) => given({ changes: target.changes.filter((change) => change.ca === ca) })
   const ids = [
     ...observed.pods.flatMap(({ id, workload }) => [id, workload ?? '']),
-    ...observed.handshakes.map(({ presenter }) => presenter),
+    ...observed.handshakes.map(({ server }) => server),
     ...observed.kubeconfigs.map(({ id }) => id),
     ...observed.files.keys(),
   ]

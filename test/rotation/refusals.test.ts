@@ -229,15 +229,15 @@ test('evaluates conditions on a snapshot, and names the pending items', async ()
   ])
   expect(missing({ kind: 'pods-started', workload, sinceMs: pod!.startedAtMs })).toEqual([])
   expect(missing({ kind: 'pods-started', workload, sinceMs: observed.atMs })).not.toEqual([])
-  const presenter = 'cp1/kube-apiserver'
-  expect(missing({ kind: 'serves', presenter, signedBy: oldCa.spki })).toEqual([])
-  expect(missing({ kind: 'serves', presenter, signedBy: newCa.spki })).toEqual([
-    { at: presenter, what: 'serves its previous certificate' },
+  const server = 'cp1/kube-apiserver'
+  expect(missing({ kind: 'serves', server, signedBy: oldCa.spki })).toEqual([])
+  expect(missing({ kind: 'serves', server, signedBy: newCa.spki })).toEqual([
+    { at: server, what: 'serves its previous certificate' },
   ])
-  expect(missing({ kind: 'serves', presenter, signedBy: oldCa.spki, bridged: true })).toEqual([
-    { at: presenter, what: 'does not serve the bridge certificate' },
+  expect(missing({ kind: 'serves', server, signedBy: oldCa.spki, bridged: true })).toEqual([
+    { at: server, what: 'does not serve the bridge certificate' },
   ])
-  expect(missing({ kind: 'serves', presenter: 'cp9/kube-apiserver', signedBy: oldCa.spki })).toEqual([
+  expect(missing({ kind: 'serves', server: 'cp9/kube-apiserver', signedBy: oldCa.spki })).toEqual([
     { at: 'cp9/kube-apiserver', what: 'does not answer' },
   ])
   expect(missing({ kind: 'cluster-info-signed', trust: [oldCa.digest] })).toEqual([])

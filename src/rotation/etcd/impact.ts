@@ -9,7 +9,7 @@ import { apiTrustFiles, healthcheckPath, memberTrustFiles, servingFlags } from '
 /** Returns what the rotation of etcd's CA affects: the processes that trust it, and the files with its certificates. */
 export function impactOfEtcd(observed: Snapshot, target: Target): Impact {
   const views = (digests: readonly Digest[]) => certificateViews(digests, observed.certificates, target)
-  const presenter = (name: string, node: string, path?: string, served: readonly Digest[] = []) => {
+  const credentialHolder = (name: string, node: string, path?: string, served: readonly Digest[] = []) => {
     const file = fileAt(observed, node, path)
     if (path === undefined || file === undefined) return []
     const loaded = served.length > 0 && { loaded: views(served) }
@@ -25,11 +25,13 @@ export function impactOfEtcd(observed: Snapshot, target: Target): Impact {
     })),
     credentialHolders: [
       ...observed.etcdMembers.flatMap(({ id, node, flags, served }) => [
-        presenter(id, node, flags[servingFlags.client], served.client),
-        presenter(id, node, flags[servingFlags.peer], served.peer),
-        presenter(id, node, healthcheckPath(flags)),
+        credentialHolder(id, node, flags[servingFlags.client], served.client),
+        credentialHolder(id, node, flags[servingFlags.peer], served.peer),
+        credentialHolder(id, node, healthcheckPath(flags)),
       ]),
-      ...apiServers(observed).map(({ id, node, flags }) => presenter(id, node, flags['etcd-certfile'])),
+      ...apiServers(observed).map(({ id, node, flags }) =>
+        credentialHolder(id, node, flags['etcd-certfile']),
+      ),
     ].flat(),
     assumptions: [],
     blastRadius: noRadius,

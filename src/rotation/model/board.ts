@@ -1,8 +1,8 @@
 import type { CertificateRecord, CertificateTable, Digest } from '../certificate-record.ts'
 import { refusingVerifiers, type Verifier } from './trust.ts'
 
-// Which verifier checks which certificate, and what each process may have in memory now. A cell may have several values: what a
-// process read at startup and the later content on disk, because the time of its restart is unknown. Every value of a verifier
+// Which trust holder verifies which certificate, and what each process may have in memory now. A cell may have several values: what a
+// process read at startup and the later content on disk, because the time of its restart is unknown. Every value of a trust holder
 // must accept every value of a credential holder. Equal trusts and equal chains share one value, so a path is built only once for
 // all of them.
 
@@ -19,11 +19,11 @@ export type RelationKind =
   | 'etcd-peer'
   | 'user'
 
-/** All credential holders and all verifiers of one kind of connection. */
+/** All credential holders and all trust holders of one kind of connection. */
 export interface Relation {
   readonly kind: RelationKind
-  readonly presenters: Map<number, Set<Cell>>
-  readonly verifiers: Map<number, Set<Cell>>
+  readonly credentialHolders: Map<number, Set<Cell>>
+  readonly trustHolders: Map<number, Set<Cell>>
 }
 
 export interface Cell {
@@ -39,8 +39,8 @@ export interface Cell {
 /** One connection that would fail, or one process that would stop working. */
 export interface BrokenPair {
   readonly kind: RelationKind | 'signing'
-  readonly presenter: string
-  readonly verifier: string
+  readonly credentialHolder: string
+  readonly trustHolder: string
   readonly shows: CertificateRecord | undefined
   readonly trusts: readonly CertificateRecord[]
   readonly refusing: readonly Verifier[]
@@ -58,7 +58,10 @@ export class Board {
   private readonly lists: (readonly Digest[])[] = []
   private readonly verdicts = new Map<number, readonly Verifier[]>()
   /** Pairs that failed before any change are not caused by the plan: relation, values, and the cells with these values. */
-  private readonly before = new Map<Relation, Map<number, { presenters: Set<Cell>; verifiers: Set<Cell> }>>()
+  private readonly before = new Map<
+    Relation,
+    Map<number, { credentialHolders: Set<Cell>; trustHolders: Set<Cell> }>
+  >()
   private isWatching = false
   private found: BrokenPair | undefined
   private touched: Map<Cell, { readonly base: readonly number[]; readonly held: Set<number> }> | undefined
@@ -70,7 +73,7 @@ export class Board {
 
   /** Returns a new, empty relation. */
   relation(kind: RelationKind): Relation {
-    const made = { kind, presenters: new Map(), verifiers: new Map() }
+    const made = { kind, credentialHolders: new Map(), trustHolders: new Map() }
     this.relations.push(made)
     return made
   }
@@ -127,8 +130,8 @@ export class Board {
     else this.touched?.set(cell, { base: cell.values, held: new Set([...cell.values, ...unique]) })
     const gone = cell.values.filter((value) => !unique.includes(value))
     const added = unique.filter((value) => !cell.values.includes(value))
-    for (const { presenters } of cell.presentsIn) move(presenters, cell, gone, added)
-    for (const { verifiers } of cell.verifiesIn) move(verifiers, cell, gone, added)
+    for (const { credentialHolders } of cell.presentsIn) move(credentialHolders, cell, gone, added)
+    for (const { trustHolders } of cell.verifiesIn) move(trustHolders, cell, gone, added)
     cell.values = unique
     if (!this.isWatching || this.found !== undefined) return
     for (const value of added) this.found ??= this.brokenBy(cell, value)
@@ -147,13 +150,13 @@ export class Board {
   /** From now on, records what breaks. Connections that are already broken are ignored. */
   watch(): void {
     for (const one of this.relations) {
-      for (const [chain, presenters] of one.presenters) {
-        for (const [trust, verifiers] of one.verifiers) {
+      for (const [chain, credentialHolders] of one.credentialHolders) {
+        for (const [trust, trustHolders] of one.trustHolders) {
           if (this.refusing(trust, chain).length === 0) continue
           const pairs = this.before.get(one) ?? new Map()
           pairs.set(pairOf(trust, chain), {
-            presenters: new Set(presenters),
-            verifiers: new Set(verifiers),
+            credentialHolders: new Set(credentialHolders),
+            trustHolders: new Set(trustHolders),
           })
           this.before.set(one, pairs)
         }
@@ -203,20 +206,20 @@ export class Board {
     const flaw = cell.flaw?.(this.list(value))
     if (flaw !== undefined) {
       const nobody = {
-        presenter: cell.label,
-        verifier: 'clients that request certificates',
+        credentialHolder: cell.label,
+        trustHolder: 'clients that request certificates',
         shows: undefined,
       }
       return { kind: 'signing', ...nobody, trusts: [], refusing: [], flaw }
     }
     for (const one of cell.presentsIn) {
-      for (const trust of one.verifiers.keys()) {
+      for (const trust of one.trustHolders.keys()) {
         const broken = this.brokenPair(one, trust, value)
         if (broken !== undefined) return broken
       }
     }
     for (const one of cell.verifiesIn) {
-      for (const chain of one.presenters.keys()) {
+      for (const chain of one.credentialHolders.keys()) {
         const broken = this.brokenPair(one, value, chain)
         if (broken !== undefined) return broken
       }
@@ -228,15 +231,15 @@ export class Board {
     const refusing = this.refusing(trust, chain)
     if (refusing.length === 0) return undefined
     const before = this.before.get(one)?.get(pairOf(trust, chain))
-    const presenters = [...(one.presenters.get(chain) ?? [])]
-    const verifiers = [...(one.verifiers.get(trust) ?? [])]
-    const presenter = presenters.find((cell) => !before?.presenters.has(cell))
-    const verifier = verifiers.find((cell) => !before?.verifiers.has(cell))
-    if (presenter === undefined && verifier === undefined) return undefined
+    const credentialHolders = [...(one.credentialHolders.get(chain) ?? [])]
+    const trustHolders = [...(one.trustHolders.get(trust) ?? [])]
+    const credentialHolder = credentialHolders.find((cell) => !before?.credentialHolders.has(cell))
+    const trustHolder = trustHolders.find((cell) => !before?.trustHolders.has(cell))
+    if (credentialHolder === undefined && trustHolder === undefined) return undefined
     return {
       kind: one.kind,
-      presenter: (presenter ?? presenters[0])?.label ?? '',
-      verifier: (verifier ?? verifiers[0])?.label ?? '',
+      credentialHolder: (credentialHolder ?? credentialHolders[0])?.label ?? '',
+      trustHolder: (trustHolder ?? trustHolders[0])?.label ?? '',
       shows: this.record(this.list(chain)[0]),
       trusts: this.list(trust).flatMap((digest) => this.record(digest) ?? []),
       refusing,

@@ -61,8 +61,8 @@ const cell = ({ board }: FakeWorld, values: readonly number[]): Cell =>
   board.cell({ label: 'one', presentsIn: [], verifiesIn: [] }, values)
 const broken = {
   kind: 'server',
-  presenter: 'a',
-  verifier: 'b',
+  credentialHolder: 'a',
+  trustHolder: 'b',
   shows: undefined,
   trusts: [],
   refusing: ['go'],

@@ -142,11 +142,11 @@ export function brokenConnection(
 
 /** Returns the refusal of a plan that breaks a connection. */
 export function refusalOf(edge: BrokenEdge): Refusal {
-  const { kind, presenter, verifier, shows, trusts, refusing, flaw, after, phase } = edge
+  const { kind, credentialHolder, trustHolder, shows, trusts, refusing, flaw, after, phase } = edge
   const advice = adviceIn(phase, flaw === undefined ? kind : 'signing')
   if (flaw !== undefined) {
     return {
-      what: `the plan of phase ${phase} would stop ${presenter}: ${flaw}`,
+      what: `the plan of phase ${phase} would stop ${credentialHolder}: ${flaw}`,
       why: `after "${after}" no certificate request would be signed; nothing was changed; ${advice.why}`,
       next: advice.next,
     }
@@ -155,7 +155,7 @@ export function refusalOf(edge: BrokenEdge): Refusal {
   const pathBuilder =
     refusing.length === 2 ? '' : refusing[0] === 'go' ? ' (as Go builds paths)' : ' (as OpenSSL builds paths)'
   return {
-    what: `the plan of phase ${phase} breaks a connection: ${verifier} would refuse ${presenter}${pathBuilder}`,
+    what: `the plan of phase ${phase} breaks a connection: ${trustHolder} would refuse ${credentialHolder}${pathBuilder}`,
     why:
       `after "${after}" the certificate would be signed by ${shows?.issuer ?? 'an unknown CA'}, ` +
       `and the trusted CAs might be ${known.length === 0 ? 'none' : `only ${known.join(', ')}`}; ` +

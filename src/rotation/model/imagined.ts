@@ -49,8 +49,8 @@ export function reissuedByOwners(observed: Snapshot, target: Target): Snapshot {
   const certificates = new Map(observed.certificates)
   const handshakes = observed.handshakes.map((one) => {
     const leaf = certificates.get(one.chain[0] ?? '')
-    if (leaf === undefined || ours.has(one.presenter) || !isSignedByCa(leaf, change.oldCa)) return one
-    const made = reissuedRecord(leaf, change.newCa, `planned:${one.presenter}`)
+    if (leaf === undefined || ours.has(one.server) || !isSignedByCa(leaf, change.oldCa)) return one
+    const made = reissuedRecord(leaf, change.newCa, `planned:${one.server}`)
     certificates.set(made.digest, made)
     return { ...one, chain: [made.digest] }
   })
@@ -69,7 +69,7 @@ function tablesOf(observed: Snapshot) {
     kubelets: new Map(observed.kubelets.map((one) => [one.id, one])),
     // A playbook observes only what it needs.
     etcdMembers: new Map((observed.etcdMembers ?? []).map((one) => [one.id, one])),
-    handshakes: new Map((observed.handshakes ?? []).map((one) => [one.presenter, one])),
+    handshakes: new Map((observed.handshakes ?? []).map((one) => [one.server, one])),
     workloads: new Map((observed.workloads ?? []).map((one) => [one.id, one])),
   }
 }
@@ -218,9 +218,9 @@ class Imagined implements Issuing {
       this.publishClientCas(this.now.extensionAuthentication)
   }
 
-  private serve(presenter: string, node: string, path: string | undefined): void {
+  private serve(server: string, node: string, path: string | undefined): void {
     const chain = path === undefined ? [] : certificatesIn(this.tables.files.get(fileKey(node, path)))
-    if (chain.length > 0) this.tables.handshakes.set(presenter, { presenter, chain, atMs: this.nowMs })
+    if (chain.length > 0) this.tables.handshakes.set(server, { server, chain, atMs: this.nowMs })
   }
 
   /** API servers add to the published CAs. `undefined`: the object is created again. */

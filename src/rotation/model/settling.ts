@@ -65,10 +65,10 @@ function holding({ holds, lacks }: { holds: Trust; lacks: Trust }) {
 
 function keepServing(
   world: World,
-  { presenter, signedBy, bridged }: Extract<Condition, { kind: 'serves' }>,
+  { server, signedBy, bridged }: Extract<Condition, { kind: 'serves' }>,
 ): void {
-  const flag = presenter.endsWith('/kubelet') ? 'serving' : 'tls-cert-file'
-  const cell = world.processes.get(presenter)?.readings.find(({ role }) => role.flag === flag)?.cell
+  const flag = server.endsWith('/kubelet') ? 'serving' : 'tls-cert-file'
+  const cell = world.processes.get(server)?.readings.find(({ role }) => role.flag === flag)?.cell
   world.board.keep(cell, (list) => {
     const isSigned = world.board.record(list[0])?.signedBy === signedBy
     return isSigned && (bridged === undefined || list.length > 1 === bridged)

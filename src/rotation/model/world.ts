@@ -18,7 +18,7 @@ import { earlierHolds, earlierTrust } from './earlier.ts'
 import type { ModelState } from './passing.ts'
 import { kubeletRoles, labelOf, type RelationName, type Role, rolesOf } from './roles.ts'
 
-// Every verifier and credential holder in a snapshot. A process that started before its file changed may still use the earlier
+// Every trust holder and credential holder in a snapshot. A process that started before its file changed may still use the earlier
 // content: the trust without the last step, or the leaf certificate of the old CA.
 
 export interface Reading {
@@ -89,29 +89,29 @@ export class World implements ModelState {
       users: this.board.relation('user'),
     }
     const { servers, users, atJoiner } = this.relations
-    this.clusterInfo = this.verifier(
+    this.clusterInfo = this.trustHolder(
       'a joining node',
       snapshot.clusterInfo ? [snapshot.clusterInfo.trust] : [],
       [servers, atJoiner],
     )
     const published = snapshot.published.flatMap(({ isActive, trust }) => (isActive && trust ? [trust] : []))
-    this.published = this.verifier('a starting pod', published, [servers])
+    this.published = this.trustHolder('a starting pod', published, [servers])
     const extension = snapshot.extensionAuthentication
     const byConfigMap = snapshot.components.some(knowsByConfigMap)
     this.extension = {
-      client: this.verifier(
+      client: this.trustHolder(
         'kube-scheduler, with extension-apiserver-authentication',
         extension ? [extension.client] : [],
         byConfigMap ? [users] : [],
       ),
-      requestheader: this.verifier(
+      requestheader: this.trustHolder(
         'a starting aggregated API server',
         extension ? [extension.requestheader] : [],
         snapshot.workloads.some(({ serves }) => serves.length > 0) ? [this.relations.frontProxy] : [],
       ),
     }
     const cluster = changeOf(target, 'cluster')
-    this.oldAlone = this.verifier(
+    this.oldAlone = this.trustHolder(
       'a client that trusts only the old CA, with the bridge certificate',
       cluster?.bridge && !target.isDropping ? [[cluster.oldCa.digest]] : [],
       [servers],
@@ -124,7 +124,11 @@ export class World implements ModelState {
     this.board.watch()
   }
 
-  private verifier(label: string, trusts: readonly (readonly Digest[])[], verifiesIn: readonly Relation[]) {
+  private trustHolder(
+    label: string,
+    trusts: readonly (readonly Digest[])[],
+    verifiesIn: readonly Relation[],
+  ) {
     const values = trusts.map((trust) => this.board.value(trust))
     return this.board.cell({ label, verifiesIn }, values)
   }
@@ -309,20 +313,20 @@ export class World implements ModelState {
       const chain = isKubeconfig && holds.client !== undefined ? [this.board.chain([holds.client])] : []
       const presentsIn = key?.includes('kube-proxy') ? [clients] : [clients, users]
       this.holders.set(key ?? id, {
-        caData: this.verifier(`kubeconfig ${id}`, isKubeconfig ? [holds.caData] : [], [servers]),
+        caData: this.trustHolder(`kubeconfig ${id}`, isKubeconfig ? [holds.caData] : [], [servers]),
         client: this.board.cell({ label: `kubeconfig ${id}`, presentsIn }, chain),
       })
     }
   }
 
   private addHandlers(): void {
-    const shown = new Map(this.snapshot.handshakes.map(({ presenter, chain }) => [presenter, chain]))
+    const shown = new Map(this.snapshot.handshakes.map(({ server, chain }) => [server, chain]))
     for (const { id, trust, server } of this.snapshot.caBundles) {
       const chain = shown.get(server)
       if (chain === undefined || this.target.waivers.has(server)) continue
       const own = this.board.relation('handler')
       this.board.cell({ label: server, presentsIn: [own] }, [this.board.chain(chain)])
-      this.bundles.set(id, this.verifier(`API servers, with the caBundle of ${id}`, [trust], [own]))
+      this.bundles.set(id, this.trustHolder(`API servers, with the caBundle of ${id}`, [trust], [own]))
     }
   }
 

@@ -10,11 +10,11 @@ import { restoreObjects } from '../undo.ts'
 import { backToFiles, changedFiles } from '../undo-pass.ts'
 import { awaitExtension, forgetting, publishes } from '../verifying.ts'
 import { joiners } from './trust-both/joiners.ts'
-import { proofs, type Sees, verifiers, verifiersOf } from './trust-both/verifiers.ts'
+import { proofs, type Sees, trustHolderFiles, trustHolders } from './trust-both/trust-holders.ts'
 
 const parts = inParts<Sees | 'clusterInfo'>(
   // API servers and kubelets add the new CA: one control-plane node after another, then the workers.
-  verifiers,
+  trustHolders,
   // cluster-info gets the new CA.
   joiners,
   // Every verifier has accepted clients of both CAs since then.
@@ -70,7 +70,7 @@ export const trustBoth = definePhase('trust-both', {
     // The undo may have stopped after it restored the files. The object that API servers published from them is then still stale.
     const news = target.changes.map(({ newCa }) => newCa.digest)
     const isStale = extension !== undefined && publishes(extension, news)
-    const read = verifiersOf(now).filter(({ node, path, reload }) => {
+    const read = trustHolderFiles(now).filter(({ node, path, reload }) => {
       const key = fileKey(node, path)
       return reload === 'hot' && (written.has(key) || (isStale && changed.has(key)))
     })

@@ -115,8 +115,8 @@ export function presentersOfOldCa(observed: Observed<'handshakes'>, target: Targ
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
   return handshakesWith(observed, change.oldCa)
-    .filter(({ presenter }) => !target.waivers.has(presenter))
-    .map(({ presenter }) => ({ at: presenter, what: 'serves a certificate of the old CA' }))
+    .filter(({ server }) => !target.waivers.has(server))
+    .map(({ server }) => ({ at: server, what: 'serves a certificate of the old CA' }))
 }
 
 /**
@@ -126,7 +126,7 @@ export function presentersOfOldCa(observed: Observed<'handshakes'>, target: Targ
 export function silentServers(
   observed: Observed<'handshakes' | 'components' | 'kubelets'>,
 ): readonly PendingItem[] {
-  const shown = new Set(observed.handshakes.map(({ presenter }) => presenter))
+  const shown = new Set(observed.handshakes.map(({ server }) => server))
   const kubelets = observed.kubelets.filter((kubelet) => servingPathOf(kubelet) !== undefined)
   return [...apiServers(observed), ...kubelets]
     .filter(({ id }) => !shown.has(id))

@@ -14,12 +14,12 @@ import { publishedClientCas } from './drop-old/published-client-cas.ts'
 import { reissued } from './drop-old/reissued.ts'
 import { remains } from './drop-old/remains.ts'
 import { servers } from './drop-old/servers.ts'
-import { verifiers } from './drop-old/verifiers.ts'
+import { trustHolders } from './drop-old/trust-holders.ts'
 
 const parts = inParts(
   // API servers, controller-managers, schedulers and kubelets drop the old CA: one control-plane node first, then the others,
   // then the workers.
-  verifiers,
+  trustHolders,
   // extension-apiserver-authentication is deleted and published again, because API servers only ever add to it.
   publishedClientCas,
   // caBundles drop the old CA. API servers drop their bridge certificate, one API server at a time.

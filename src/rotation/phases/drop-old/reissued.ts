@@ -2,7 +2,7 @@ import { clusterPart, inParts, type Part } from '../../phase.ts'
 import { kubeconfigsAndSigner } from '../07-kubeconfigs.ts'
 import { connectionWaits } from '../11-verify.ts'
 import { lateServing, leaves } from '../present-new/api-servers.ts'
-import { verifiers } from './verifiers.ts'
+import { trustHolders } from './trust-holders.ts'
 
 const waits = clusterPart((observed, _target, change) => ({
   gaps: [],
@@ -16,7 +16,7 @@ const trusted = inParts(kubeconfigsAndSigner, leaves, lateServing, waits)
  * reject them already. Once every verifier does, kubeadm issues from the new CA.
  */
 export const reissued: Part = (observed, target) => {
-  const isOldTrusted = target.isDropping && [...verifiers(observed, target).gaps].length > 0
+  const isOldTrusted = target.isDropping && [...trustHolders(observed, target).gaps].length > 0
   if (!isOldTrusted) return { gaps: [], steps: [] }
   return { gaps: trusted.gaps(observed, target), steps: trusted.plan(observed, target) }
 }

@@ -33,7 +33,7 @@ export const servers = clusterPart((observed, target, change) => {
       { kind: 'old-trust', at, expects: 'refused' },
     ]
     const subjects = both.filter((subject) => isBridged || !isProven(observed, subject, file.changedAtMs))
-    const until = { kind: 'serves', presenter: at, signedBy: change.newCa.spki, bridged: false } as const
+    const until = { kind: 'serves', server: at, signedBy: change.newCa.spki, bridged: false } as const
     const alone = [
       rewrite(file, { kind: 'certificates', certificates: [leaf.digest] }),
       wait(until, `${at} serves only its leaf certificate`, 60_000),

@@ -42,9 +42,9 @@ function serveNew(observed: Observed<Sees>, api: ComponentSnapshot, target: Targ
   return [...writes, awaitServed(api.id, newCa.spki, chain.length > 0)]
 }
 
-export function awaitServed(presenter: string, signedBy: string, bridged: boolean): Task {
-  const until = { kind: 'serves', presenter, signedBy, bridged } as const
-  return wait(until, `${presenter} serves the certificate in its file`, 60_000)
+export function awaitServed(server: string, signedBy: string, bridged: boolean): Task {
+  const until = { kind: 'serves', server, signedBy, bridged } as const
+  return wait(until, `${server} serves the certificate in its file`, 60_000)
 }
 
 /** Returns API servers and kubelets that presented a leaf certificate of the old CA in an observed handshake. */
@@ -56,6 +56,6 @@ function stillServing(
   if (change === undefined) return []
   const ours = new Set([...apiServers(observed), ...observed.kubelets].map(({ id }) => id))
   return handshakesWith(observed, change.oldCa)
-    .filter(({ presenter }) => ours.has(presenter))
-    .map(({ presenter }) => ({ at: presenter, what: 'serves a certificate of the old CA' }))
+    .filter(({ server }) => ours.has(server))
+    .map(({ server }) => ({ at: server, what: 'serves a certificate of the old CA' }))
 }

@@ -13,7 +13,7 @@ import { withoutRotation } from './definitions.ts'
 import { shortSoakMs } from './servers.ts'
 
 /** One API server and everything else on its node first. After it succeeds, the other API servers, then the workers. */
-export const verifiers: Part = (observed, target) => {
+export const trustHolders: Part = (observed, target) => {
   const files = allTrustFiles(observed)
   const stepsOn = ({ name }: { readonly name: string }): readonly Task[] => {
     const dropping = (file: TrustFile) => droppingOld(observed, file, target)

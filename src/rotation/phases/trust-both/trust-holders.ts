@@ -22,8 +22,8 @@ export type Sees =
   | 'extensionAuthentication'
   | 'evidence'
 
-export const verifiers: Part<Sees> = (observed, target) => {
-  const files = verifiersOf(observed)
+export const trustHolders: Part<Sees> = (observed, target) => {
+  const files = trustHolderFiles(observed)
   const stepsOn = (node: string) => {
     const adding = (file: TrustFile) => addingNew(observed, file, target)
     const { writes, restarts, probes } = trustOnNode(observed, node, files, target, adding)
@@ -53,10 +53,10 @@ export const verifiers: Part<Sees> = (observed, target) => {
   }
 }
 
-/** Returns the missing proofs. The steps of `verifiers` contain the probes. */
+/** Returns the missing proofs. The steps of `trustHolders` contain the probes. */
 export const proofs: Part<Sees> = (observed, target) => {
   const open = [
-    ...unprovenAt(observed, verifiersOf(observed), target),
+    ...unprovenAt(observed, trustHolderFiles(observed), target),
     ...unprovenSchedulers(observed, target),
   ]
   const gaps = open.map(({ at, generation }) => ({
@@ -70,7 +70,7 @@ export const proofs: Part<Sees> = (observed, target) => {
  * Returns the trust files of API servers and kubelets, and of the controller-managers that read the API server's file on their
  * node.
  */
-export function verifiersOf(observed: Observed<'components' | 'kubelets'>): readonly TrustFile[] {
+export function trustHolderFiles(observed: Observed<'components' | 'kubelets'>): readonly TrustFile[] {
   const apis = trustFilesOf(observed, ['kube-apiserver'])
   const same = new Set(apis.map(({ node, path }) => fileKey(node, path)))
   const managers = trustFilesOf(observed, ['kube-controller-manager']).filter(({ node, path }) =>
