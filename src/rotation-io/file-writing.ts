@@ -156,7 +156,7 @@ export class FileWriting {
     const text = textOf(now)
     const { cluster, user } = await currentIn(now, node.name)
     const caFile = cluster?.certificateAuthority?.file
-    const isThere = caFile !== undefined && (await this.holds(node, beside(now.path, caFile), caData))
+    const isThere = caFile !== undefined && (await this.contains(node, beside(now.path, caFile), caData))
     const clusters =
       cluster === undefined || isThere
         ? []
@@ -186,11 +186,11 @@ export class FileWriting {
     return { text: await editKubeconfig(text, { clusters, users: [changed] }, now.path), besides }
   }
 
-  private async holds(node: NodeAccess, path: string, certificates: readonly Digest[]): Promise<boolean> {
+  private async contains(node: NodeAccess, path: string, certificates: readonly Digest[]): Promise<boolean> {
     const [file] = await node.readFiles([path])
     if (file?.found !== 'file') return false
-    const { holds } = await this.parts.site.reading.read(file.content, file.sha256)
-    return holds.kind === 'certificates' && holds.certificates.join() === certificates.join()
+    const { contains } = await this.parts.site.reading.read(file.content, file.sha256)
+    return contains.kind === 'certificates' && contains.certificates.join() === certificates.join()
   }
 
   private async definition(

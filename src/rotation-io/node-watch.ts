@@ -150,7 +150,7 @@ export class NodeWatch {
       definitions.map((definition) => this.componentOf(definition, processes, read)),
     )
     paths.push(...matched, ...components.flatMap(({ paths: its }) => its))
-    const kubeconfigs = [...read.values()].filter(({ snapshot }) => snapshot.holds.kind === 'kubeconfig')
+    const kubeconfigs = [...read.values()].filter(({ snapshot }) => snapshot.contains.kind === 'kubeconfig')
     for (const { snapshot, refersTo } of kubeconfigs)
       for (const file of [refersTo?.ca, refersTo?.client])
         if (file !== undefined) paths.push(linkedFrom(snapshot.path, file))
@@ -325,8 +325,8 @@ export class NodeWatch {
     const files = [...read.values()].map((file) => withReferences(file, read))
     const isKubelets = (path: string): boolean =>
       path === kubelet.kubeconfig || path.endsWith('/bootstrap-kubelet.conf')
-    const kubeconfigs = files.flatMap(({ path, holds }): KubeconfigSnapshot[] => {
-      if (holds.kind !== 'kubeconfig' || holds.caData.length === 0 || isKubelets(path)) return []
+    const kubeconfigs = files.flatMap(({ path, contains }): KubeconfigSnapshot[] => {
+      if (contains.kind !== 'kubeconfig' || contains.caData.length === 0 || isKubelets(path)) return []
       const usedBy = components.find(({ flags }) => flags.kubeconfig === path)?.id
       return [{ id: `${this.name}:${path}`, at: { node: this.name, path }, ...(usedBy && { usedBy }) }]
     })
@@ -361,13 +361,13 @@ function etcdPaths(flags: Flags, components: readonly ComponentSnapshot[]): read
 
 /** Returns the kubeconfig with the content of the files that it references. */
 function withReferences({ snapshot, refersTo }: NodeFile, read: ReadonlyMap<string, NodeFile>): FileSnapshot {
-  const { holds, path } = snapshot
-  if (holds.kind !== 'kubeconfig' || refersTo === undefined) return snapshot
+  const { contains, path } = snapshot
+  if (contains.kind !== 'kubeconfig' || refersTo === undefined) return snapshot
   const certificates = (file: string | undefined): readonly string[] => {
-    const its = file === undefined ? undefined : read.get(linkedFrom(path, file))?.snapshot.holds
+    const its = file === undefined ? undefined : read.get(linkedFrom(path, file))?.snapshot.contains
     return its?.kind === 'certificates' || its?.kind === 'pair' ? its.certificates : []
   }
-  const client = holds.client ?? certificates(refersTo.client)[0]
-  const caData = holds.caData.length > 0 ? holds.caData : certificates(refersTo.ca)
-  return { ...snapshot, holds: { ...holds, caData, ...given({ client }) } }
+  const client = contains.client ?? certificates(refersTo.client)[0]
+  const caData = contains.caData.length > 0 ? contains.caData : certificates(refersTo.ca)
+  return { ...snapshot, contains: { ...contains, caData, ...given({ client }) } }
 }

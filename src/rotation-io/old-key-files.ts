@@ -53,8 +53,8 @@ export class SiteOldKeyFiles implements OldKeyFiles {
     spkis: ReadonlySet<string>,
   ): Promise<KeyFile | undefined> {
     if (isOverwritten(content)) return { path, digest, sizeBytes }
-    const { holds } = await this.site.reading.read(content, digest)
-    const spki = holds.kind === 'key' || holds.kind === 'pair' ? holds.spki : undefined
+    const { contains } = await this.site.reading.read(content, digest)
+    const spki = contains.kind === 'key' || contains.kind === 'pair' ? contains.spki : undefined
     return spki !== undefined && spkis.has(spki) ? { path, digest, sizeBytes, spki } : undefined
   }
 

@@ -134,7 +134,7 @@ export async function clusterInfo({ objects, certificates, clock }: Site): Promi
     trust: certificates.addAll(info.cas),
     signatures: tokens.map((token) => ({
       tokenId: token.id,
-      holds: signatureState(info, token) === 'valid',
+      isValid: signatureState(info, token) === 'valid',
     })),
   }
 }

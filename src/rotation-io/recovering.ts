@@ -128,8 +128,8 @@ function isBehind(
   const paths = new Set(found.flatMap((one) => (one.node === node ? [one.file.path] : [])))
   let last = 0
   for (const file of files.values()) {
-    const holds = file.holds.kind !== 'other' && file.holds.kind !== 'key'
-    if (file.node === node && paths.has(file.path) && holds) last = Math.max(last, file.changedAtMs)
+    const hasCertificate = file.contains.kind !== 'other' && file.contains.kind !== 'key'
+    if (file.node === node && paths.has(file.path) && hasCertificate) last = Math.max(last, file.changedAtMs)
   }
   return [...components, ...kubelets].some(
     ({ node: its, process: running }) =>

@@ -113,9 +113,9 @@ export interface RollWorkload {
 
 /** The condition of a wait. conditions.ts evaluates it on a snapshot, so waiting means observing. */
 export type Condition =
-  | { readonly kind: 'published'; readonly holds: Trust; readonly lacks: Trust; readonly bundles: boolean }
-  | { readonly kind: 'volumes'; readonly holds: Trust; readonly lacks: Trust }
-  | { readonly kind: 'pods-converged'; readonly workload?: string; readonly holds: Trust }
+  | { readonly kind: 'published'; readonly contains: Trust; readonly lacks: Trust; readonly bundles: boolean }
+  | { readonly kind: 'volumes'; readonly contains: Trust; readonly lacks: Trust }
+  | { readonly kind: 'pods-converged'; readonly workload?: string; readonly contains: Trust }
   | { readonly kind: 'pods-started'; readonly workload: string; readonly sinceMs: number }
   /** This key signed the server's leaf certificate. `bridged` says whether a bridge certificate must or must not follow. */
   | {

@@ -26,7 +26,7 @@ function fileLines(action: WriteFile, observed: Snapshot, target: Target): reado
     case 'service-account-key':
       return ['+ the new private key']
     case 'public-keys': {
-      const now = file?.holds.kind === 'public-keys' ? file.holds.keys : []
+      const now = file?.contains.kind === 'public-keys' ? file.contains.keys : []
       const line = (digest: Digest): string => `public key with key ID ${keyIdFor(digest)}`
       return [
         ...now.filter((one) => !content.keys.includes(one)).map((one) => `- ${line(one)}`),

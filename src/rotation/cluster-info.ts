@@ -20,7 +20,7 @@ export const clusterInfoPlace = 'ConfigMap kube-public/cluster-info'
 export function publishing({ clusterInfo }: Observed<'clusterInfo'>, trust: Trust): readonly Task[] {
   if (clusterInfo === undefined) return []
   const isWritten = clusterInfo.trust.join() === trust.join()
-  if (isWritten && clusterInfo.signatures.every(({ holds }) => holds)) return []
+  if (isWritten && clusterInfo.signatures.every(({ isValid }) => isValid)) return []
   const until = { kind: 'cluster-info-signed', trust } as const
   const signed = wait(until, 'cluster-info is signed for every token', 60_000)
   return isWritten
@@ -31,6 +31,6 @@ export function publishing({ clusterInfo }: Observed<'clusterInfo'>, trust: Trus
 /** Returns the tokens whose signature of cluster-info is missing or belongs to other content. */
 export function unsignedTokens({ clusterInfo }: Observed<'clusterInfo'>): readonly PendingItem[] {
   return (clusterInfo?.signatures ?? [])
-    .filter(({ holds }) => !holds)
+    .filter(({ isValid }) => !isValid)
     .map(({ tokenId }) => ({ at: clusterInfoPlace, what: `not signed for token ${tokenId}` }))
 }

@@ -48,7 +48,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     sees: ['pods'],
     seconds: 10,
     place: ({ workload }) => workload ?? 'pods',
-    missing({ workload, holds }, { pods }) {
+    missing({ workload, contains }, { pods }) {
       const its = pods.filter((pod) => workload === undefined || pod.workload === workload)
       // No pod may exist between the deletion of a pod and the creation of its replacement.
       if (workload !== undefined && its.length === 0) return [pendingItem(workload, 'no pod runs')]
@@ -56,7 +56,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
         .filter(
           ({ volume, startedAtMs }) =>
             volume !== undefined &&
-            (!isTrust(volume.trust, { holds, lacks: [] }) || startedAtMs < volume.changedAtMs),
+            (!isTrust(volume.trust, { contains, lacks: [] }) || startedAtMs < volume.changedAtMs),
         )
         .map((pod) => pendingItem(podPlace(pod), 'not replaced yet'))
     },
@@ -96,7 +96,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     missing({ trust }, { clusterInfo }) {
       const at = 'ConfigMap kube-public/cluster-info'
       if (clusterInfo?.trust.join() !== trust.join()) return [pendingItem(at, 'has other content')]
-      const unsigned = clusterInfo.signatures.filter(({ holds }) => !holds)
+      const unsigned = clusterInfo.signatures.filter(({ isValid }) => !isValid)
       return unsigned.map(({ tokenId }) => pendingItem(at, `not signed for token ${tokenId}`))
     },
   },
@@ -107,8 +107,8 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
       const at = 'ConfigMap kube-system/extension-apiserver-authentication'
       if (now === undefined) return [pendingItem(at, 'not found')]
       const isSo =
-        isTrust(now.client, { holds: client, lacks }) &&
-        isTrust(now.requestheader, { holds: requestheader, lacks })
+        isTrust(now.client, { contains: client, lacks }) &&
+        isTrust(now.requestheader, { contains: requestheader, lacks })
       return isSo ? [] : [pendingItem(at, 'has other content')]
     },
   },
@@ -239,10 +239,10 @@ export function nonePublished({ published }: Observed<'published'>): readonly Pe
     : [pendingItem('ConfigMap kube-root-ca.crt', 'not found in any namespace')]
 }
 
-function isTrust(trust: Trust | undefined, { holds, lacks }: { holds: Trust; lacks: Trust }): boolean {
+function isTrust(trust: Trust | undefined, { contains, lacks }: { contains: Trust; lacks: Trust }): boolean {
   return (
     trust !== undefined &&
-    holds.every((digest) => trust.includes(digest)) &&
+    contains.every((digest) => trust.includes(digest)) &&
     !lacks.some((digest) => trust.includes(digest))
   )
 }

@@ -39,10 +39,10 @@ export function convergenceOf(
 ): Convergence {
   const { volume, startedAtMs } = pod
   if (volume === undefined) return startedAtMs >= blindInstant(observed, pod) ? 'converged' : 'stale'
-  const holds = volume.trust.includes(newCa.digest)
-  if (holds && startedAtMs >= volume.changedAtMs) return 'converged'
+  const hasNew = volume.trust.includes(newCa.digest)
+  if (hasNew && startedAtMs >= volume.changedAtMs) return 'converged'
   if (!pod.rereads || !target.trustsReloadingClients) return 'stale'
-  return holds && observed.atMs >= volume.changedAtMs + rereadMs ? 'converged' : 'rereads'
+  return hasNew && observed.atMs >= volume.changedAtMs + rereadMs ? 'converged' : 'rereads'
 }
 
 /** Returns true when the operator accepted the risk for the pod, by its name or by its workload's name. */

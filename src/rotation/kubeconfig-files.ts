@@ -17,8 +17,8 @@ export function isOfCluster(
   file: FileSnapshot | undefined,
   { oldCa, newCa }: CaChange,
 ): boolean {
-  if (file?.holds.kind !== 'kubeconfig') return false
-  const { caData, client } = file.holds
+  if (file?.contains.kind !== 'kubeconfig') return false
+  const { caData, client } = file.contains
   const leaf = certificates.get(client ?? '')
   return [oldCa, newCa].some((ca) => caData.includes(ca.digest) || isSignedByCa(leaf, ca))
 }
@@ -32,8 +32,10 @@ export function withOldCaInOtherContext(
   const isOld = (digest: Digest): boolean =>
     digest === oldCa.digest || isSignedByCa(observed.certificates.get(digest), oldCa)
   return [...observed.files.values()].filter(
-    ({ node, path, holds }) =>
-      holds.kind === 'kubeconfig' && holds.besides?.some(isOld) === true && !waivers.has(fileKey(node, path)),
+    ({ node, path, contains }) =>
+      contains.kind === 'kubeconfig' &&
+      contains.besides?.some(isOld) === true &&
+      !waivers.has(fileKey(node, path)),
   )
 }
 
@@ -66,8 +68,8 @@ export function rewritingKubeconfig(
   target: Target,
   caDataOf: CaDataOf,
 ): readonly Task<'write-file'>[] {
-  if (file?.holds.kind !== 'kubeconfig') return []
-  const { client, caData: now } = file.holds
+  if (file?.contains.kind !== 'kubeconfig') return []
+  const { client, caData: now } = file.contains
   const caData = caDataOf(now, change)
   const isOld = isOfOldCa(observed, file, change)
   if (!isOld && caData.join() === now.join()) return []

@@ -60,8 +60,9 @@ function kubeletGaps(
 ): readonly PendingItem[] {
   const { id, node, process } = kubelet
   const { client, serving, kubeconfig } = filesOf(observed, kubelet)
-  const holds = kubeconfig?.holds
-  const lacks = holds?.kind === 'kubeconfig' && caDataOf(holds.caData, change).join() !== holds.caData.join()
+  const contains = kubeconfig?.contains
+  const lacks =
+    contains?.kind === 'kubeconfig' && caDataOf(contains.caData, change).join() !== contains.caData.join()
   const open: string[] = [
     isOfOldCa(observed, client, change) && 'client certificate of the old CA',
     isOfOldCa(observed, serving, change) && 'serving certificate of the old CA',

@@ -86,7 +86,7 @@ export function leafIn(
   observed: Observed<'files'>,
   file: FileSnapshot | undefined,
 ): CertificateRecord | undefined {
-  const digest = file?.holds.kind === 'kubeconfig' ? file.holds.client : certificatesIn(file)[0]
+  const digest = file?.contains.kind === 'kubeconfig' ? file.contains.client : certificatesIn(file)[0]
   return digest === undefined ? undefined : observed.certificates.get(digest)
 }
 

@@ -96,14 +96,14 @@ export function isLaidOut(
   wanted: MaterialFile,
   target: Target,
 ): boolean {
-  const holds = fileAt(observed, node, wanted.path)?.holds
+  const contains = fileAt(observed, node, wanted.path)?.contains
   const { content } = wanted
   if (content.kind === 'certificates') {
-    return holds?.kind === 'certificates' && holds.certificates.join() === content.certificates.join()
+    return contains?.kind === 'certificates' && contains.certificates.join() === content.certificates.join()
   }
   const change = changeOf(target, content.ca)
   const ca = content.generation === 'old' ? change?.oldCa : change?.newCa
-  return holds?.kind === 'key' && holds.spki === ca?.spki
+  return contains?.kind === 'key' && contains.spki === ca?.spki
 }
 
 /** Returns the path of the key next to a certificate: ca.crt → ca.key, ca.pem → ca-key.pem. */

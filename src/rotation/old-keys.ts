@@ -7,10 +7,10 @@ import type { PhaseTable } from './phase-table.ts'
 import {
   apiServerOn,
   type ComponentSnapshot,
-  type FileHolds,
   fileAt,
   type Observed,
   onNode,
+  type ParsedContent,
 } from './snapshot.ts'
 
 // The old CA's key after its rotation. The key stays in the copies on the nodes until the operator archives or destroys it. kcert
@@ -116,7 +116,7 @@ function usedKeys(observed: Observed<'components' | 'files'>): ReadonlyMap<Diges
   for (const component of observed.components) {
     const { trusted, keys } = caPathsOf(component)
     for (const path of [...trusted, ...keys]) {
-      const used = spkisIn(fileAt(observed, component.node, path)?.holds, observed)
+      const used = spkisIn(fileAt(observed, component.node, path)?.contains, observed)
       for (const spki of used) uses.set(spki, `${component.id} reads ${path}`)
     }
   }
@@ -129,9 +129,9 @@ function caPathsOf({ flags }: ComponentSnapshot) {
   return { trusted, keys: [flags['cluster-signing-key-file'] ?? [], trusted.map(keyPathFor)].flat() }
 }
 
-function spkisIn(holds: FileHolds | undefined, { certificates }: Observed<'files'>): readonly Digest[] {
-  const own = holds?.kind === 'key' || holds?.kind === 'pair' ? [holds.spki] : []
-  const its = holds?.kind === 'certificates' || holds?.kind === 'pair' ? holds.certificates : []
+function spkisIn(content: ParsedContent | undefined, { certificates }: Observed<'files'>): readonly Digest[] {
+  const own = content?.kind === 'key' || content?.kind === 'pair' ? [content.spki] : []
+  const its = content?.kind === 'certificates' || content?.kind === 'pair' ? content.certificates : []
   return [...own, ...its.flatMap((digest) => certificates.get(digest)?.spki ?? [])]
 }
 

@@ -79,7 +79,7 @@ export function credentialHoldersOf(observed: Snapshot, target: Target): readonl
     ]
   })
   const clients = kubeconfigFiles(observed).flatMap(({ id, file }) => {
-    const client = file?.holds.kind === 'kubeconfig' ? file.holds.client : undefined
+    const client = file?.contains.kind === 'kubeconfig' ? file.contains.client : undefined
     return client === undefined ? [] : [credentialHolder(id, 'client-certificate-data', [client])]
   })
   const others = Array.from(live, ([id, chain]) => ({

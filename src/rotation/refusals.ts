@@ -66,8 +66,8 @@ export function unservedLayouts({ nodes }: Observed<'nodes'>): readonly Refusal[
 
 /** Refuses kubeconfigs that client-go rejects: kcert's view of the file would differ from the client's view. */
 function refusedKubeconfigs(observed: Observed<'files'>, { waivers }: Target): readonly Refusal[] {
-  return [...observed.files].flatMap(([key, { holds }]) => {
-    const why = holds.kind === 'kubeconfig' ? holds.refusal : undefined
+  return [...observed.files].flatMap(([key, { contains }]) => {
+    const why = contains.kind === 'kubeconfig' ? contains.refusal : undefined
     if (why === undefined || waivers.has(key)) return []
     const what = `client-go rejects kubeconfig ${key}`
     const advice = commandLine`fix or delete the file, or accept the risk with --waive ${key}`
@@ -88,7 +88,7 @@ function sharedCas(observed: Observed<'components' | 'files'>, target: Target): 
   const cluster = changeOf(target, 'cluster')?.oldCa.spki
   if (cluster === undefined) return []
   const withEtcd = observed.components.find(({ node, flags }) => {
-    const etcd = fileAt(observed, node, flags['etcd-cafile'])?.holds
+    const etcd = fileAt(observed, node, flags['etcd-cafile'])?.contains
     const digests = etcd?.kind === 'certificates' ? etcd.certificates : []
     return digests.some((digest) => observed.certificates.get(digest)?.spki === cluster)
   })
@@ -205,8 +205,8 @@ export function isKeyOnNode(
 ): boolean {
   return apiServers(observed).some((api) => {
     const path = caFileOf(api, ca)
-    const holds = fileAt(observed, api.node, path && keyPathFor(path))?.holds
-    return holds?.kind === 'key' && holds.spki === oldCa.spki
+    const contains = fileAt(observed, api.node, path && keyPathFor(path))?.contains
+    return contains?.kind === 'key' && contains.spki === oldCa.spki
   })
 }
 

@@ -29,7 +29,7 @@ export function rollOut(
       return [ask(workload, `kcert must not restart ${workload}: restart its pods yourself.`)]
     const sinceMs = its.flatMap((pod) => publishedFor(observed, pod)).map(({ changedAtMs }) => changedAtMs)
     const annotation = annotationFor(phase, change, Math.max(0, ...sinceMs))
-    const until = { kind: 'pods-converged', workload, holds: wantedTrust(target, change) } as const
+    const until = { kind: 'pods-converged', workload, contains: wantedTrust(target, change) } as const
     return [
       { kind: 'rollout', workload, annotation },
       wait(until, `pods of ${workload} started with the new CA`, 600_000),

@@ -116,7 +116,7 @@ export interface KubeletSnapshot {
   readonly process?: ProcessSnapshot
 }
 
-export type FileHolds =
+export type ParsedContent =
   | { readonly kind: 'certificates'; readonly certificates: readonly Digest[] }
   | { readonly kind: 'key'; readonly spki: Digest }
   /** Public keys only, in the order of the file: SHA-256 of each SubjectPublicKeyInfo. */
@@ -144,7 +144,7 @@ export interface FileSnapshot {
   readonly linksTo?: string
   /** When the path got these bytes. */
   readonly changedAtMs: number
-  readonly holds: FileHolds
+  readonly contains: ParsedContent
 }
 
 export interface KubeconfigSnapshot {
@@ -291,7 +291,7 @@ export interface ClusterInfoSnapshot {
   readonly version: string
   readonly trust: Trust
   /** One for each token that may sign; false when its jws-kubeconfig-* is missing or belongs to other content. */
-  readonly signatures: readonly { readonly tokenId: string; readonly holds: boolean }[]
+  readonly signatures: readonly { readonly tokenId: string; readonly isValid: boolean }[]
 }
 
 export interface ExtensionAuthenticationSnapshot {
@@ -366,7 +366,7 @@ export interface CopySnapshot {
   /** For a component's definition: the version that it started. */
   readonly version?: string
   /** Content of the copy, if the observer read it; for an object with CAs, these. Used to check an undo. */
-  readonly holds?: FileHolds
+  readonly contains?: ParsedContent
 }
 
 /** The journal entry that a run wrote before its first action. */
@@ -472,9 +472,9 @@ export function servingPathOf({ servingCurrent, servingFile }: KubeletSnapshot):
 
 /** Returns the certificates of a file in order; empty when it contains none. */
 export function certificatesIn(file: FileSnapshot | undefined): readonly Digest[] {
-  const holds = file?.holds
-  if (holds?.kind === 'certificates' || holds?.kind === 'pair') return holds.certificates
-  return holds?.kind === 'kubeconfig' ? holds.caData : []
+  const contains = file?.contains
+  if (contains?.kind === 'certificates' || contains?.kind === 'pair') return contains.certificates
+  return contains?.kind === 'kubeconfig' ? contains.caData : []
 }
 
 /** Returns true when the process started after the last change of the file, so it has read the current content. */

@@ -13,7 +13,7 @@ const mostNamed = 20
 /** An object that contains an old CA or a certificate signed by one. */
 export interface StoredWithOldCa extends PendingItem {
   /** `both`: clients that use the object also trust the new CA. */
-  readonly holds: 'old' | 'leaf' | 'both'
+  readonly contains: 'old' | 'leaf' | 'both'
   readonly stored: StoredSnapshot
 }
 
@@ -31,10 +31,10 @@ export function storedWithOldCa(
       const leafAt = changes.flatMap(({ oldCa }) => fieldOf(one.signers, oldCa) ?? [])[0]
       const change = alone ?? old[0]
       const caAt = change && fieldOf(one.authorities, change.oldCa)
-      const holds = alone !== undefined ? 'old' : leafAt !== undefined ? 'leaf' : 'both'
-      const place = holds === 'leaf' ? leafAt : caAt
+      const contains = alone !== undefined ? 'old' : leafAt !== undefined ? 'leaf' : 'both'
+      const place = contains === 'leaf' ? leafAt : caAt
       if (place === undefined) return []
-      return [{ at: one.id, what: `${words[holds]} (${place})`, holds, stored: one }]
+      return [{ at: one.id, what: `${words[contains]} (${place})`, contains, stored: one }]
     })
     .toSorted((a, b) => (a.at < b.at ? -1 : 1))
 }
@@ -48,7 +48,7 @@ const words = {
 /** Returns the objects that block the removal of the old CA: clients that use them could no longer connect to API servers. */
 export function storingOldAlone(observed: Observed<'stored'>, target: Target): readonly StoredWithOldCa[] {
   return storedWithOldCa(observed, target).filter(
-    ({ at, holds }) => holds !== 'both' && !target.waivers.has(at),
+    ({ at, contains }) => contains !== 'both' && !target.waivers.has(at),
   )
 }
 
@@ -59,7 +59,7 @@ export function storedRefusals(observed: Observed<'stored'>, target: Target): re
   const named = found.slice(0, mostNamed).map((one) => ({
     what: `${one.at} ${one.what}`,
     why: [
-      one.holds === 'leaf'
+      one.contains === 'leaf'
         ? 'no client would trust it any more'
         : 'clients that trust only this CA would lose their server in this phase',
       cureOf(one),
@@ -78,9 +78,9 @@ export function storedRefusals(observed: Observed<'stored'>, target: Target): re
 }
 
 /** Returns what the owner must do, and how the operator accepts the risk instead. */
-export function cureOf({ at, holds, stored: { owner } }: StoredWithOldCa): string {
+export function cureOf({ at, contains, stored: { owner } }: StoredWithOldCa): string {
   const whose = owner === undefined ? 'its owner' : `its owner (${owner})`
-  const deed = holds === 'leaf' ? 'must reissue it' : 'must add the new CA'
+  const deed = contains === 'leaf' ? 'must reissue it' : 'must add the new CA'
   return [`${whose} ${deed}`, commandLine`or accept the risk with --waive ${at}`].join(', ')
 }
 

@@ -73,7 +73,9 @@ function changeFrom(
     laidOut(what).flatMap((file) => observed.certificates.get(certificatesIn(file)[0] ?? '') ?? [])[0]
   const known = remembered.find((one) => one.ca === ca)
   // A run that was killed between the two writes left a key without its certificate. This key is used for the new certificate.
-  const madeKey = laidOut('newKey').flatMap(({ holds }) => (holds.kind === 'key' ? holds.spki : []))[0]
+  const madeKey = laidOut('newKey').flatMap(({ contains }) =>
+    contains.kind === 'key' ? contains.spki : [],
+  )[0]
   const oldCa = first('oldCertificate') ?? known?.oldCa ?? presentCa(observed, ca)
   if (oldCa === undefined) return undefined
   // A supplied CA is a planned one too, because phase 1 has not distributed it yet.
@@ -95,7 +97,7 @@ function presentCa(observed: Observed<TargetSections>, ca: CaName): CertificateR
     const records = certificatesIn(fileAt(observed, api.node, path)).flatMap(
       (digest) => observed.certificates.get(digest) ?? [],
     )
-    const key = fileAt(observed, api.node, keyPathFor(path))?.holds
+    const key = fileAt(observed, api.node, keyPathFor(path))?.contains
     const signer = key?.kind === 'key' ? records.find(({ spki }) => spki === key.spki) : undefined
     const found = signer ?? records[0]
     if (found !== undefined) return found

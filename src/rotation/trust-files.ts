@@ -87,7 +87,7 @@ export function distinctFiles(files: readonly TrustFile[]): readonly TrustFile[]
 }
 
 /** Returns true when the file contains the new CA of its kind, or does not belong to this rotation. */
-export function holdsNew(observed: Observed<'files'>, file: TrustFile, target: Target): boolean {
+export function containsNew(observed: Observed<'files'>, file: TrustFile, target: Target): boolean {
   const change = changeOf(target, file.ca)
   const certificates = certificatesIn(fileAt(observed, file.node, file.path))
   return (
@@ -120,7 +120,7 @@ export function kubeletCaFileOf(
 }
 
 /** Returns true when the file still contains the old CA of its kind. */
-export function holdsOld(
+export function containsOld(
   observed: Observed<'files'>,
   { node, path, ca }: TrustFile,
   target: Target,
@@ -137,7 +137,7 @@ export function addingNew(
 ): readonly Task<'write-file'>[] {
   const change = changeOf(target, trustFile.ca)
   const file = fileAt(observed, trustFile.node, trustFile.path)
-  if (change === undefined || file === undefined || holdsNew(observed, trustFile, target)) return []
+  if (change === undefined || file === undefined || containsNew(observed, trustFile, target)) return []
   const certificates = withNew(certificatesIn(file), change)
   return [rewrite(file, { kind: 'certificates', certificates })]
 }
@@ -151,7 +151,7 @@ export function droppingOld(
   const change = changeOf(target, trustFile.ca)
   const file = fileAt(observed, trustFile.node, trustFile.path)
   if (change === undefined || file === undefined) return []
-  if (holdsNew(observed, trustFile, target) && !holdsOld(observed, trustFile, target)) return []
+  if (containsNew(observed, trustFile, target) && !containsOld(observed, trustFile, target)) return []
   const certificates = withoutOld(certificatesIn(file), change)
   return [rewrite(file, { kind: 'certificates', certificates })]
 }

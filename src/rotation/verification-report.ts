@@ -13,7 +13,7 @@ import type { RotationVerification } from './report.ts'
 import { clientPathOf, fileAt, fileKey, type PodSnapshot, type Snapshot, servingPathOf } from './snapshot.ts'
 import { cureOf as cureOfStored, storingOldAlone, unreadKinds } from './stored.ts'
 import { type CaChange, changeOf, type Target } from './target.ts'
-import { allTrustFiles, holdsNew, holdsOld, type TrustFile } from './trust-files.ts'
+import { allTrustFiles, containsNew, containsOld, type TrustFile } from './trust-files.ts'
 import { caViews, certificateViews, evidenceView, timeOf } from './views.ts'
 
 const rightToList = 'kubectl auth can-i list secrets --all-namespaces'
@@ -81,7 +81,7 @@ function checksOf(observed: Snapshot, target: Target, counted: readonly Counted[
       'every component trusts the new CA',
       files.length,
       files
-        .filter((file) => !holdsNew(observed, file, target))
+        .filter((file) => !containsNew(observed, file, target))
         .map(({ process, path }) => finding(process, `${path} without the new CA`)),
     ),
     ...(change === undefined ? [] : clusterChecks(observed, target, change)),
@@ -148,7 +148,7 @@ function oldTrustCheck(observed: Snapshot, target: Target, files: readonly Trust
   const change = changeOf(target, 'cluster')
   return check('old-trust', 'nothing trusts the old CA', files.length + observed.caBundles.length, [
     ...files
-      .filter((file) => holdsOld(observed, file, target))
+      .filter((file) => containsOld(observed, file, target))
       .map(({ process, path }) => finding(process, `${path} with the old CA`)),
     ...(change ? bundlesWithOldCa(observed, change).map(({ id }) => finding(id, 'contains the old CA')) : []),
   ])

@@ -2,7 +2,7 @@ import { orUndefined } from '../errors/caught.ts'
 import { currentOf, type Material } from '../kubeconfig/kubeconfig.ts'
 import { type OpenedKubeconfig, openKubeconfig } from '../kubeconfig/open.ts'
 import type { Sha256 } from '../pki/node-access.ts'
-import type { FileHolds, Trust } from '../rotation/snapshot.ts'
+import type { ParsedContent, Trust } from '../rotation/snapshot.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
 import { isPrivateKeyLabel, isPublicKeyLabel, readPrivateKeyFile, readPublicKey } from '../x509/keys.ts'
 import { looksLikePem, readPem } from '../x509/pem.ts'
@@ -10,12 +10,12 @@ import type { Certificates } from './certificates.ts'
 
 /** The content of a file, with the files that a kubeconfig references instead of embedding them. */
 export interface ReadContent {
-  readonly holds: FileHolds
+  readonly contains: ParsedContent
   /** As written: relative to the kubeconfig's folder, or absolute. */
   readonly refersTo?: { readonly ca?: string; readonly client?: string }
 }
 
-const other: ReadContent = { holds: { kind: 'other' } }
+const other: ReadContent = { contains: { kind: 'other' } }
 
 /** Converts files of nodes into their snapshot form. Of a private key, only the public key is kept. */
 export class FileReading {
@@ -41,20 +41,20 @@ export class FileReading {
   }
 
   private async readNew(content: Uint8Array): Promise<ReadContent> {
-    if (looksLikePem(content)) return { holds: this.pem(content) }
+    if (looksLikePem(content)) return { contains: this.pem(content) }
     const opened = await openKubeconfig(content)
     return opened === undefined ? other : this.kubeconfig(opened)
   }
 
-  private pem(content: Uint8Array): FileHolds {
+  private pem(content: Uint8Array): ParsedContent {
     const { blocks } = readPem(content)
     if (blocks.length > 0 && blocks.every(({ label }) => isPublicKeyLabel(label)))
       return { kind: 'public-keys', keys: blocks.map((block) => readPublicKey(block).sha256) }
     const hasKey = blocks.some(({ label }) => isPrivateKeyLabel(label))
     const certificates = this.certificates.addAll(certificatesIn(content))
-    if (!hasKey) return certificates.length === 0 ? other.holds : { kind: 'certificates', certificates }
+    if (!hasKey) return certificates.length === 0 ? other.contains : { kind: 'certificates', certificates }
     const spki = readPrivateKeyFile(content).publicKey?.sha256
-    if (spki === undefined) return other.holds
+    if (spki === undefined) return other.contains
     return certificates.length === 0 ? { kind: 'key', spki } : { kind: 'pair', certificates, spki }
   }
 
@@ -74,7 +74,7 @@ export class FileReading {
       ...(user?.clientCertificate?.file && { client: user.clientCertificate.file }),
     }
     return {
-      holds: {
+      contains: {
         kind: 'kubeconfig',
         caData,
         ...(client === undefined ? {} : { client }),

@@ -73,9 +73,9 @@ export class NodeFiles {
   private async take(file: FileContent, aheadMs: number): Promise<NodeFile | undefined> {
     if (file.found !== 'file') return undefined
     const { path, sha256, mode, content, modifiedAt, linkTarget, linkedAt } = file
-    const { holds, refersTo } = await this.reading.read(content, sha256)
+    const { contains, refersTo } = await this.reading.read(content, sha256)
     const changedAtMs = Math.max(modifiedAt.getTime(), linkedAt?.getTime() ?? 0) - aheadMs
-    const isText = holds.kind === 'other' && content.length <= largestText && !looksLikePem(content)
+    const isText = contains.kind === 'other' && content.length <= largestText && !looksLikePem(content)
     return {
       snapshot: {
         node: this.node.name,
@@ -84,7 +84,7 @@ export class NodeFiles {
         mode,
         changedAtMs,
         ...(linkTarget === undefined ? {} : { linksTo: linkedFrom(path, linkTarget) }),
-        holds,
+        contains,
       },
       ...(refersTo && { refersTo }),
       ...(isText && { text: Buffer.from(content).toString('utf8') }),

@@ -50,8 +50,8 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
 
     test('backs up a replaced file first, with its phase, and restores it unchanged', async () => {
       const observed = await observe()
-      const { node, path, mode, digest, holds } = clientCa(observed)
-      const [ca] = holds.kind === 'certificates' ? holds.certificates : []
+      const { node, path, mode, digest, contains } = clientCa(observed)
+      const [ca] = contains.kind === 'certificates' ? contains.certificates : []
       const write = { kind: 'write-file', phase: 5, node, path, mode } as const
       const twice = { kind: 'certificates', certificates: [ca!, ca!] } as const
       await stage.await(stage.executor.write({ ...write, replaces: digest, content: twice }))

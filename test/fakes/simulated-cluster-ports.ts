@@ -18,9 +18,9 @@ import type {
   ComponentSnapshot,
   CopySnapshot,
   EtcdMemberSnapshot,
-  FileHolds,
   FileSnapshot,
   Observed,
+  ParsedContent,
   ProcessSnapshot,
   PublishedTrust,
   SectionName,
@@ -179,7 +179,7 @@ export class SimulatedObserver implements Observer {
         mode: file.mode,
         changedAtMs: file.changedAtMs,
         ...(file.linksTo === undefined ? {} : { linksTo: file.linksTo }),
-        holds: target === undefined ? { kind: 'other' } : this.cluster.holdsOf(target.text),
+        contains: target === undefined ? { kind: 'other' } : this.cluster.parsedContentOf(target.text),
       })
     }
     return files
@@ -299,7 +299,7 @@ export class SimulatedObserver implements Observer {
       trust,
       signatures: Object.entries(signed).map(([tokenId, over]) => ({
         tokenId,
-        holds: over.join() === trust.join(),
+        isValid: over.join() === trust.join(),
       })),
     }
   }
@@ -424,19 +424,19 @@ function copiesOn(cluster: SimulatedCluster, node: string): CopySnapshot[] {
     .filter((line) => line !== '')
     .map((line) => {
       const copy = JSON.parse(line) as CopySnapshot
-      const holds = copy.linksTo === undefined ? heldByCopy(cluster, node, copy) : undefined
-      return holds === undefined ? copy : { ...copy, holds }
+      const contains = copy.linksTo === undefined ? contentByCopy(cluster, node, copy) : undefined
+      return contains === undefined ? copy : { ...copy, contains }
     })
 }
 
-function heldByCopy(
+function contentByCopy(
   cluster: SimulatedCluster,
   node: string,
   { of, digest }: CopySnapshot,
-): FileHolds | undefined {
+): ParsedContent | undefined {
   const text = cluster.files.get(`${node}:${copiesFolder}/by-digest/${digest}`)?.text
   if (text === undefined) return undefined
-  if ('path' in of) return cluster.holdsOf(text)
+  if ('path' in of) return cluster.parsedContentOf(text)
   const { trust } = JSON.parse(text) as { trust?: readonly Digest[] }
   return trust && { kind: 'certificates', certificates: trust }
 }
@@ -936,8 +936,8 @@ export class SimulatedOldKeys implements OldKeyFiles {
       const isOwn = folders.some((folder) => path.startsWith(`${folder}/`)) && !path.endsWith('.jsonl')
       if (!key.startsWith(`${node}:`) || !(isOwn || besideCas.includes(path))) continue
       const file = { path, digest: hashOf(text), sizeBytes: text.length }
-      const holds = this.cluster.holdsOf(text)
-      const spki = holds.kind === 'key' || holds.kind === 'pair' ? holds.spki : undefined
+      const contains = this.cluster.parsedContentOf(text)
+      const spki = contains.kind === 'key' || contains.kind === 'pair' ? contains.spki : undefined
       if (isOwn && /^\0+$/.test(text)) keys.push(file)
       else if (isOwn && spki !== undefined && spkis.has(spki)) keys.push({ ...file, spki })
       else if (text.includes('ENCRYPTED')) encrypted.push(path)
@@ -964,8 +964,8 @@ export class SimulatedOldKeys implements OldKeyFiles {
   }
 
   spkiOf(content: Uint8Array): Digest | undefined {
-    const holds = this.cluster.holdsOf(Buffer.from(content).toString())
-    return holds.kind === 'key' ? holds.spki : undefined
+    const contains = this.cluster.parsedContentOf(Buffer.from(content).toString())
+    return contains.kind === 'key' ? contains.spki : undefined
   }
 
   private async reach(node: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { CertificateRecord, Digest } from '../../src/rotation/certificate-record.ts'
 import { reissuedRecord } from '../../src/rotation/certificate-record.ts'
-import type { ComponentName, FileHolds, ObjectReference } from '../../src/rotation/snapshot.ts'
+import type { ComponentName, ObjectReference, ParsedContent } from '../../src/rotation/snapshot.ts'
 import { SimulatedTime } from './simulated-cluster-time.ts'
 
 // A cluster in memory that behaves as measured on the lab. simulated-cluster.md is its contract.
@@ -362,7 +362,7 @@ export class SimulatedCluster {
     return content
   }
 
-  holdsOf(text: string): FileHolds {
+  parsedContentOf(text: string): ParsedContent {
     if (!text.startsWith('{')) return { kind: 'other' }
     const content = this.contentOf(text)!
     if ('certificates' in content) return { kind: 'certificates', certificates: content.certificates }

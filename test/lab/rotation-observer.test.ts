@@ -147,18 +147,18 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
       expect(at(path), path).toMatchObject({ digest, mode: Number.parseInt(mode!, 8) })
     }
     const ca = digestOf(fileOn(scene(), 'cp1', `${pki}/ca.crt`))
-    expect(at(`${pki}/ca.crt`)?.holds).toEqual({ kind: 'certificates', certificates: [ca] })
+    expect(at(`${pki}/ca.crt`)?.contains).toEqual({ kind: 'certificates', certificates: [ca] })
     const record = snapshot.certificates.get(ca)!
-    expect(at(`${pki}/ca.key`)?.holds).toEqual({ kind: 'key', spki: record.spki })
+    expect(at(`${pki}/ca.key`)?.contains).toEqual({ kind: 'key', spki: record.spki })
     const leaf = digestOf(fileOn(scene(), 'cp1', `${pki}/apiserver.crt`))
     expect(snapshot.certificates.get(leaf)).toMatchObject({
       subject: 'CN=kube-apiserver',
       signedBy: record.spki,
     })
-    expect(at('/etc/kubernetes/kubelet.conf')?.holds).toMatchObject({ kind: 'kubeconfig', caData: [ca] })
+    expect(at('/etc/kubernetes/kubelet.conf')?.contains).toMatchObject({ kind: 'kubeconfig', caData: [ca] })
     expect(at('/var/lib/kubelet/pki/kubelet-client-current.pem')).toMatchObject({
       linksTo: expect.stringMatching(/^\/var\/lib\/kubelet\/pki\/kubelet-client-20/),
-      holds: { kind: 'pair' },
+      contains: { kind: 'pair' },
     })
   })
 
@@ -225,7 +225,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     const frontProxy = digestOf(fileOn(scene(), 'cp1', `${pki}/front-proxy-ca.crt`))
     expect(snapshot.clusterInfo?.trust).toEqual([ca])
     expect(snapshot.clusterInfo?.signatures.length).toBeGreaterThan(0)
-    for (const { holds } of snapshot.clusterInfo!.signatures) expect(holds).toBe(true)
+    for (const { isValid } of snapshot.clusterInfo!.signatures) expect(isValid).toBe(true)
     expect(snapshot.extensionAuthentication).toMatchObject({
       client: [ca],
       requestheader: [frontProxy],
@@ -251,7 +251,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
       digestOf(fileOn(scene(), 'cp1', `${pki}/apiserver.crt`)),
     ])
     const serving = snapshot.files.get(fileKey('w1', '/var/lib/kubelet/pki/kubelet-server-current.pem'))!
-    expect(serving.holds).toMatchObject({ kind: 'pair', certificates: shown.get('w1/kubelet') })
+    expect(serving.contains).toMatchObject({ kind: 'pair', certificates: shown.get('w1/kubelet') })
   })
 
   test('accepts a healthy kubeadm cluster, and plans every phase', () => {

@@ -148,9 +148,9 @@ test('reads a kubeconfig by its current context, and reports the CAs of its othe
     clusters: [cluster('other', other), cluster('own', own)],
     users: [{ name: 'me', user: { token: 'x' } }],
   })
-  const { holds } = await new FileReading(certificates).read(Buffer.from(text), 'digest of the text')
+  const { contains } = await new FileReading(certificates).read(Buffer.from(text), 'digest of the text')
   const [ofOwn, ofOther] = [own, other].map((ca) => certificates.addAll(readCertificates(Buffer.from(ca))))
-  expect(holds).toEqual({ kind: 'kubeconfig', caData: ofOwn, besides: ofOther })
+  expect(contains).toEqual({ kind: 'kubeconfig', caData: ofOwn, besides: ofOther })
 })
 
 test('sends the same requests to each node, and no more to the API server, for any number of nodes', async () => {

@@ -52,9 +52,10 @@ test('reads files of a node into a snapshot without private keys', async () => {
   ]
   const files = (await node('cp1')!.readFiles(paths)) as ReadFile[]
   const [leaf, ca, key, admin] = await Promise.all(
-    files.map(async ({ content, sha256 }) => (await reading.read(content, sha256)).holds),
+    files.map(async ({ content, sha256 }) => (await reading.read(content, sha256)).contains),
   )
-  const digestIn = (holds: typeof leaf) => (holds?.kind === 'certificates' ? holds.certificates[0]! : '')
+  const digestIn = (contains: typeof leaf) =>
+    contains?.kind === 'certificates' ? contains.certificates[0]! : ''
   const caRecord = certificates.table.get(digestIn(ca))!
   expect(caRecord).toMatchObject({ subject: 'CN=kubernetes', isCa: true })
   expect(key).toEqual({ kind: 'key', spki: caRecord.spki })
@@ -77,12 +78,12 @@ users: [{name: u, user: {client-certificate: /var/lib/kubelet/pki/kubelet-client
 contexts: [{name: x, context: {cluster: c, user: u}}]
 `
   expect(await reading.read(Buffer.from(text), 'a')).toEqual({
-    holds: { kind: 'kubeconfig', caData: [] },
+    contains: { kind: 'kubeconfig', caData: [] },
     refersTo: { ca: 'ca.pem', client: '/var/lib/kubelet/pki/kubelet-client-current.pem' },
   })
   const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
-  expect((await reading.read(Buffer.from(broken), 'b')).holds).toEqual({ kind: 'other' })
-  expect((await reading.read(Buffer.from('kind: Pod'), 'c')).holds).toEqual({ kind: 'other' })
+  expect((await reading.read(Buffer.from(broken), 'b')).contains).toEqual({ kind: 'other' })
+  expect((await reading.read(Buffer.from('kind: Pod'), 'c')).contains).toEqual({ kind: 'other' })
 })
 
 test('returns the same start of a process in each observation, and undefined for an unknown node', async () => {

@@ -121,9 +121,9 @@ test('does not copy or change the certificates of etcd and service account keys,
   const content = cluster.contentOf(cluster.read('cp1', path)!.text)
   const { definition } = content as Extract<typeof content, { definition: object }>
   const flags: Record<string, string> = { ...definition.flags }
-  for (const [flag, [file, holds]] of Object.entries(others)) {
+  for (const [flag, [file, its]] of Object.entries(others)) {
     flags[flag] = file
-    cluster.write('cp1', file, holds)
+    cluster.write('cp1', file, its)
   }
   cluster.write('cp1', path, { definition: { ...definition, flags } })
   await cluster.time.pass(1_000)

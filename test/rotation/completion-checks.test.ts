@@ -39,7 +39,7 @@ async function gapsOf(phase: number, change: (observed: Snapshot) => Partial<Sna
 }
 
 test('phase 2: reports a signing file with zero or two certificates for its controller-manager', async () => {
-  const holding = (certificates: readonly string[]) => (observed: Snapshot) => {
+  const containing = (certificates: readonly string[]) => (observed: Snapshot) => {
     const [api] = observed.components.filter(({ name }) => name === 'kube-controller-manager')
     const path = api!.flags['cluster-signing-cert-file']
     return {
@@ -47,7 +47,7 @@ test('phase 2: reports a signing file with zero or two certificates for its cont
         [...observed.files].map(([key, file]) => [
           key,
           file.node === api!.node && file.path === path
-            ? { ...file, holds: { kind: 'certificates', certificates } as const }
+            ? { ...file, contains: { kind: 'certificates', certificates } as const }
             : file,
         ]),
       ),
@@ -55,10 +55,10 @@ test('phase 2: reports a signing file with zero or two certificates for its cont
   }
   const { target } = await stateAfter(2)
   const [change] = target.changes
-  expect(await gapsOf(2, holding([change!.oldCa.digest, change!.newCa.digest]))).toContain(
+  expect(await gapsOf(2, containing([change!.oldCa.digest, change!.newCa.digest]))).toContain(
     'cp1/kube-controller-manager: signing file with 2 certificates',
   )
-  expect(await gapsOf(2, holding([]))).toContain(
+  expect(await gapsOf(2, containing([]))).toContain(
     'cp1/kube-controller-manager: signing file with 0 certificates',
   )
 })
@@ -78,7 +78,7 @@ test('phase 3 and its wait: nothing is published when no namespace is observed',
   expect(await gapsOf(3, () => ({ published: [] }))).toEqual([nowhere])
   const { observed } = await stateAfter(3)
   const missing = missingFor(
-    { kind: 'published', bundles: true, holds: [], lacks: [] },
+    { kind: 'published', bundles: true, contains: [], lacks: [] },
     { ...observed, published: [] },
   )
   expect(missing.map(({ at, what }) => `${at}: ${what}`)).toEqual([nowhere])
@@ -196,21 +196,21 @@ test('phase 4 reports which pods are assumed to read their CA file once, and why
     phaseNumbered(4).remarks!({ ...observed, pods }, target)
   const [pod] = observed.pods.filter(({ rereads }) => !rereads)
   const { newCa, oldCa } = target.changes.find(({ ca }) => ca === 'cluster')!
-  const holding = (trust: readonly string[], readsOnce?: string) => ({
+  const containing = (trust: readonly string[], readsOnce?: string) => ({
     ...pod!,
     volume: { trust, changedAtMs: observed.atMs },
     ...(readsOnce === undefined ? {} : { readsOnce }),
   })
   const both = [oldCa.digest, newCa.digest]
-  expect(said([holding(both)])).toEqual([])
-  expect(said([holding(both, 'a'), holding(both, 'b'), holding(both, 'a')])).toEqual([
+  expect(said([containing(both)])).toEqual([])
+  expect(said([containing(both, 'a'), containing(both, 'b'), containing(both, 'a')])).toEqual([
     '2 pods assumed to read the CA file only at startup: a',
     '1 pod assumed to read the CA file only at startup: b',
   ])
   const early =
     'kcert checks the programs of pods once both CAs are in their files; until then it assumes that they read the files only once'
-  expect(said([holding([oldCa.digest])])).toEqual([early])
-  const again = { ...holding(both), startedAtMs: 0, rereads: true }
+  expect(said([containing([oldCa.digest])])).toEqual([early])
+  const again = { ...containing(both), startedAtMs: 0, rereads: true }
   const its = (name: string) => ({ ...again, id: `lab/${name}`, workload: `Deployment lab/${name}` })
   expect(said(['a', 'b', 'c', 'd', 'e', 'f', 'a'].map(its))).toEqual([
     'not restarted, because they read the CA file again: Deployment lab/a, Deployment lab/b, Deployment lab/c, Deployment lab/d, Deployment lab/e and 1 more; to restart them too: --no-trust-reloading-clients',
@@ -464,8 +464,8 @@ test('phase 12: watches only the API server whose bridge certificate it removed'
   const files = new Map(
     [...observed.files].map(([key, file]) => [
       key,
-      paths.get(file.node) === file.path && 'certificates' in file.holds
-        ? { ...file, holds: { ...file.holds, certificates: file.holds.certificates.slice(0, 1) } }
+      paths.get(file.node) === file.path && 'certificates' in file.contains
+        ? { ...file, contains: { ...file.contains, certificates: file.contains.certificates.slice(0, 1) } }
         : file,
     ]),
   )

@@ -6,9 +6,9 @@ import type { PodSnapshot, Sections, Snapshot } from '../../src/rotation/snapsho
 
 // Each condition on a snapshot that meets it, and on snapshots that differ in one value.
 
-type Wanted = { holds: string[]; lacks: string[] }
-const both: Wanted = { holds: ['old', 'new'], lacks: [] }
-const newAlone: Wanted = { holds: ['new'], lacks: ['old'] }
+type Wanted = { contains: string[]; lacks: string[] }
+const both: Wanted = { contains: ['old', 'new'], lacks: [] }
+const newAlone: Wanted = { contains: ['new'], lacks: ['old'] }
 const leaf = { digest: 'leaf', signedBy: 'new-key' } as CertificateRecord
 const nothing = new Map<string, never>()
 
@@ -112,7 +112,7 @@ describe('volumes', () => {
 describe('pods-converged', () => {
   const workload = 'Deployment default/web'
   const late = ['Pod default/web-1: not replaced yet']
-  const until = { kind: 'pods-converged', workload, holds: ['new'] } as const
+  const until = { kind: 'pods-converged', workload, contains: ['new'] } as const
 
   test.each<[string, PodSnapshot[], string[]]>([
     ['a pod that started after its volume changed', [pod(['new'], { workload })], []],
@@ -126,7 +126,7 @@ describe('pods-converged', () => {
   })
 
   test('without a workload, includes every pod, and nothing is pending without pods', () => {
-    const all = { kind: 'pods-converged', holds: ['new'] } as const
+    const all = { kind: 'pods-converged', contains: ['new'] } as const
     expect(missing(all, { pods: [pod(['old'], { workload }), pod(['new'])] })).toEqual(late)
     expect(missing(all)).toEqual([])
   })
@@ -195,8 +195,8 @@ describe('cluster-info-signed', () => {
   const until = { kind: 'cluster-info-signed', trust: ['old', 'new'] } as const
   const at = 'ConfigMap kube-public/cluster-info'
   const signatures = [
-    { tokenId: 'aaaaaa', holds: true },
-    { tokenId: 'bbbbbb', holds: false },
+    { tokenId: 'aaaaaa', isValid: true },
+    { tokenId: 'bbbbbb', isValid: false },
   ]
 
   test.each<[string, Partial<Snapshot>, string[]]>([
@@ -229,17 +229,17 @@ describe('extension-authentication', () => {
     lacks: ['old'],
   } as const
   const at = 'ConfigMap kube-system/extension-apiserver-authentication'
-  const holding = (client: string[], requestheader: string[]): Partial<Snapshot> => ({
+  const containing = (client: string[], requestheader: string[]): Partial<Snapshot> => ({
     extensionAuthentication: { version: '1', changedAtMs: 0, client, requestheader, allowsAnyName: false },
   })
 
   test.each<[string, Partial<Snapshot>, string[]]>([
     ['no ConfigMap', {}, [`${at}: not found`]],
-    ['both lists', holding(['c', 'x'], ['r']), []],
-    ['a client list without the CA', holding(['x'], ['r']), [`${at}: has other content`]],
-    ['a requestheader list without the CA', holding(['c'], ['x']), [`${at}: has other content`]],
-    ['the old CA among the clients', holding(['c', 'old'], ['r']), [`${at}: has other content`]],
-    ['the old CA in the requestheader list', holding(['c'], ['r', 'old']), [`${at}: has other content`]],
+    ['both lists', containing(['c', 'x'], ['r']), []],
+    ['a client list without the CA', containing(['x'], ['r']), [`${at}: has other content`]],
+    ['a requestheader list without the CA', containing(['c'], ['x']), [`${at}: has other content`]],
+    ['the old CA among the clients', containing(['c', 'old'], ['r']), [`${at}: has other content`]],
+    ['the old CA in the requestheader list', containing(['c'], ['r', 'old']), [`${at}: has other content`]],
   ])('%s', (_, observed, expected) => {
     expect(missing(until, observed)).toEqual(expected)
   })
@@ -423,8 +423,8 @@ test.each<[Condition['kind'], readonly string[]]>([
 test.each<[Condition, string]>([
   [{ kind: 'published', bundles: true, ...both }, 'cluster'],
   [{ kind: 'volumes', ...both }, 'cluster'],
-  [{ kind: 'pods-converged', holds: [] }, 'pods'],
-  [{ kind: 'pods-converged', holds: [], workload: 'Deployment a/b' }, 'Deployment a/b'],
+  [{ kind: 'pods-converged', contains: [] }, 'pods'],
+  [{ kind: 'pods-converged', contains: [], workload: 'Deployment a/b' }, 'Deployment a/b'],
   [{ kind: 'pods-started', workload: 'DaemonSet a/b', sinceMs: 0 }, 'DaemonSet a/b'],
   [{ kind: 'serves', server: 'cp1/kube-apiserver', signedBy: 'x' }, 'cp1/kube-apiserver'],
   [{ kind: 'leader', lease: 'a' }, 'cluster'],

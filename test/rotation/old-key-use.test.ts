@@ -10,7 +10,7 @@ import {
   whyEncrypted,
 } from '../../src/rotation/old-keys.ts'
 import { manualRotation } from '../../src/rotation/phase-table.ts'
-import { type ComponentSnapshot, type FileHolds, fileKey } from '../../src/rotation/snapshot.ts'
+import { type ComponentSnapshot, fileKey, type ParsedContent } from '../../src/rotation/snapshot.ts'
 
 // Which key is the old one, and which findings show that it is still in use.
 
@@ -81,7 +81,7 @@ const component = (node: string, name: string, flags: Record<string, string>) =>
 
 type InUse = Parameters<typeof checkNotInUse>[0]
 
-function cluster(flags: Record<string, string>, files: Record<string, FileHolds>): InUse {
+function cluster(flags: Record<string, string>, files: Record<string, ParsedContent>): InUse {
   return {
     atMs: 0,
     certificates: new Map(['old', 'new'].map((digest) => [digest, record(digest)])),
@@ -90,22 +90,22 @@ function cluster(flags: Record<string, string>, files: Record<string, FileHolds>
       component('cp1', 'other', flags),
     ],
     files: new Map(
-      Object.entries({ '/pki/ca.crt': certificates('new'), ...files }).map(([path, holds]) => [
+      Object.entries({ '/pki/ca.crt': certificates('new'), ...files }).map(([path, contains]) => [
         fileKey('cp1', path),
-        { node: 'cp1', path, digest: '', mode: 0, changedAtMs: 0, holds },
+        { node: 'cp1', path, digest: '', mode: 0, changedAtMs: 0, contains },
       ]),
     ),
   }
 }
 
-function certificates(...digests: string[]): FileHolds {
+function certificates(...digests: string[]): ParsedContent {
   return { kind: 'certificates', certificates: digests }
 }
 
 describe('a key in use', () => {
-  const oldKey: FileHolds = { kind: 'key', spki: 'old-key' }
+  const oldKey: ParsedContent = { kind: 'key', spki: 'old-key' }
 
-  test.each<[string, Record<string, string>, Record<string, FileHolds>, string]>([
+  test.each<[string, Record<string, string>, Record<string, ParsedContent>, string]>([
     [
       'trusted for clients',
       { 'client-ca-file': '/a.crt' },
@@ -144,7 +144,7 @@ describe('a key in use', () => {
     })
   })
 
-  test.each<[string, Record<string, string>, Record<string, FileHolds>]>([
+  test.each<[string, Record<string, string>, Record<string, ParsedContent>]>([
     ['no flag names', {}, { '/a.crt': certificates('old'), '/a.key': oldKey }],
     ['another flag names', { 'tls-cert-file': '/a.crt' }, { '/a.crt': certificates('old') }],
     ['a kubeconfig has', { 'root-ca-file': '/a' }, { '/a': { kind: 'kubeconfig', caData: ['old'] } }],

@@ -94,8 +94,8 @@ function holders({ cluster }: Scene = scene): string[] {
   const { oldCa, oldFrontProxyCa } = cluster
   return [...cluster.files].flatMap(([key, { text }]) => {
     if (key.endsWith('.jsonl')) return []
-    const holds = cluster.holdsOf(text)
-    const spki = holds.kind === 'key' || holds.kind === 'pair' ? holds.spki : undefined
+    const contains = cluster.parsedContentOf(text)
+    const spki = contains.kind === 'key' || contains.kind === 'pair' ? contains.spki : undefined
     return spki === oldCa.spki || spki === oldFrontProxyCa.spki ? [key] : []
   })
 }
@@ -163,7 +163,7 @@ test('archive writes key and certificate with mode 0600, then removes them from 
     expect(statSync(join(to.folder, name)).mode & 0o777).toBe(0o600)
   }
   const text = readFileSync(join(to.folder, `ca-old-${cluster12}.key`), 'utf8')
-  expect(cluster.holdsOf(text)).toEqual({ kind: 'key', spki: cluster.oldCa.spki })
+  expect(cluster.parsedContentOf(text)).toEqual({ kind: 'key', spki: cluster.oldCa.spki })
   expect(holders()).toEqual([])
   expect([...report.archived].sort()).toEqual(
     readdirSync(to.folder)
@@ -341,7 +341,7 @@ test('removes only the front-proxy key after a rotation of the front-proxy CA al
   const left = holders(alone)
   expect(left).toContain('cp1:/etc/kubernetes/pki/ca.key')
   expect(before.filter((key) => !left.includes(key))).toHaveLength(2)
-  expect(left.map((key) => cluster.holdsOf(cluster.files.get(key)!.text))).toEqual(
+  expect(left.map((key) => cluster.parsedContentOf(cluster.files.get(key)!.text))).toEqual(
     left.map(() => ({ kind: 'key', spki: cluster.oldCa.spki })),
   )
 })

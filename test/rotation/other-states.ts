@@ -208,8 +208,8 @@ function files(states: readonly State[], state: State, number: number): Made {
     observed.components.map((one) => one.flags[leafFlags.serving.flag]).filter((path) => path !== undefined),
   )
   const leaves = new Set(
-    [...observed.files.values()].flatMap(({ path, holds }) =>
-      serving.has(path) && holds.kind === 'certificates' ? holds.certificates.slice(0, 1) : [],
+    [...observed.files.values()].flatMap(({ path, contains }) =>
+      serving.has(path) && contains.kind === 'certificates' ? contains.certificates.slice(0, 1) : [],
     ),
   )
   const ofKubelet = /\/kubelet\/pki\//
@@ -226,12 +226,15 @@ function files(states: readonly State[], state: State, number: number): Made {
     [
       'trust files with the new CA first',
       edited((file) =>
-        file.holds.kind === 'certificates' && file.holds.certificates.includes(change.newCa.digest)
-          ? { ...file, holds: { ...file.holds, certificates: [change.newCa.digest, change.oldCa.digest] } }
+        file.contains.kind === 'certificates' && file.contains.certificates.includes(change.newCa.digest)
+          ? {
+              ...file,
+              contains: { ...file.contains, certificates: [change.newCa.digest, change.oldCa.digest] },
+            }
           : file,
       ),
     ],
-    ['no keys', edited((file) => (file.holds.kind === 'key' ? undefined : file))],
+    ['no keys', edited((file) => (file.contains.kind === 'key' ? undefined : file))],
     [
       'serving certificates that are not known',
       given(state, {
@@ -521,8 +524,8 @@ function kubeconfigs(state: State): Made {
       given(state, {
         files: mapOf(
           [...observed.files.values()].map((file) =>
-            file.holds.kind === 'kubeconfig' && file.path.endsWith('/admin.conf')
-              ? { ...file, holds: { ...file.holds, besides: [oldCa.digest] } }
+            file.contains.kind === 'kubeconfig' && file.path.endsWith('/admin.conf')
+              ? { ...file, contains: { ...file.contains, besides: [oldCa.digest] } }
               : file,
           ),
         ),

@@ -123,15 +123,21 @@ function variantsOf(thing: unknown): [string, unknown][] {
         variants.push([`without --${flag}`, { ...one, flags }])
       }
     if (key === 'signatures') {
-      const unsigned = (value as { holds: boolean }[]).map((signature) => ({ ...signature, holds: false }))
+      const unsigned = (value as { isValid: boolean }[]).map((signature) => ({
+        ...signature,
+        isValid: false,
+      }))
       variants.push(['unsigned', { ...one, signatures: unsigned }])
     }
-    if (key === 'holds' && typeof value === 'object') {
-      variants.push(['has other content', { ...one, holds: { kind: 'other' } }])
+    if (key === 'contains' && typeof value === 'object') {
+      variants.push(['has other content', { ...one, contains: { kind: 'other' } }])
       const { certificates } = value as { certificates?: string[] }
       if (certificates !== undefined) {
-        variants.push(['empty', { ...one, holds: { ...value, certificates: [] } }])
-        variants.push(['reversed', { ...one, holds: { ...value, certificates: certificates.toReversed() } }])
+        variants.push(['empty', { ...one, contains: { ...value, certificates: [] } }])
+        variants.push([
+          'reversed',
+          { ...one, contains: { ...value, certificates: certificates.toReversed() } },
+        ])
       }
     }
   }

@@ -3,9 +3,9 @@ import type { CertificateRecord } from '../../src/rotation/certificate-record.ts
 import { preflight, unseenNodes } from '../../src/rotation/refusals.ts'
 import {
   type ComponentSnapshot,
-  type FileHolds,
   type FileSnapshot,
   fileKey,
+  type ParsedContent,
 } from '../../src/rotation/snapshot.ts'
 import type { CaChange, Target } from '../../src/rotation/target.ts'
 
@@ -65,8 +65,8 @@ const managerFlags = {
   'cluster-signing-key-file': `${pki}/ca.key`,
 }
 
-function file(node: string, path: string, holds: FileHolds): [string, FileSnapshot] {
-  return [fileKey(node, path), { node, path, digest: '', mode: 0o600, changedAtMs: 0, holds }]
+function file(node: string, path: string, contains: ParsedContent): [string, FileSnapshot] {
+  return [fileKey(node, path), { node, path, digest: '', mode: 0o600, changedAtMs: 0, contains }]
 }
 
 const node = { isControlPlane: true, isReady: true, kubeletVersion: 'v1.36.0', layout: 'kubeadm' } as const
@@ -194,12 +194,12 @@ describe('one CA for two purposes', () => {
     expect(what(withFiles(etcd), { changes: [frontProxy] })).toEqual([])
   })
 
-  test.each<FileHolds>([
+  test.each<ParsedContent>([
     { kind: 'key', spki: 'old-key' },
     { kind: 'other' },
     { kind: 'certificates', certificates: ['unread'] },
-  ])('an etcd CA file with %j proves nothing', (holds) => {
-    expect(what(withFiles(file('cp1', `${pki}/etcd/ca.crt`, holds)))).toEqual([])
+  ])('an etcd CA file with %j proves nothing', (contains) => {
+    expect(what(withFiles(file('cp1', `${pki}/etcd/ca.crt`, contains)))).toEqual([])
   })
 
   test('a missing etcd CA file proves nothing', () => {
@@ -424,10 +424,10 @@ describe('files other than those of the API server', () => {
 
 describe('the key of the CA', () => {
   const missing = (name: string) => `no control-plane node has the key of the ${name} CA`
-  const keyOn = (on: string, holds: FileHolds) =>
+  const keyOn = (on: string, contains: ParsedContent) =>
     new Map(
       [...accepted.files].flatMap(([key, one]) =>
-        one.path === `${pki}/ca.key` ? [file(on, one.path, holds)] : [[key, one]],
+        one.path === `${pki}/ca.key` ? [file(on, one.path, contains)] : [[key, one]],
       ) as never,
     )
 
@@ -435,13 +435,13 @@ describe('the key of the CA', () => {
     expect(what({ files: keyOn('cp2', { kind: 'key', spki: 'old-key' }) })).toEqual([])
   })
 
-  test.each<[string, string, FileHolds]>([
+  test.each<[string, string, ParsedContent]>([
     ['on a worker', 'w1', { kind: 'key', spki: 'old-key' }],
     ['of another CA', 'cp1', { kind: 'key', spki: 'new-key' }],
     ['in a file with a certificate and its key', 'cp1', { kind: 'pair', certificates: [], spki: 'old-key' }],
-  ])('%s does not count', (_, on, holds) => {
+  ])('%s does not count', (_, on, contains) => {
     const components = [...accepted.components, component('w1', 'kube-proxy', {})]
-    expect(what({ components, files: keyOn(on, holds) })).toEqual([missing('cluster')])
+    expect(what({ components, files: keyOn(on, contains) })).toEqual([missing('cluster')])
   })
 
   test('is required only in phase 1', () => {

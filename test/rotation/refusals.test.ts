@@ -199,8 +199,8 @@ test('evaluates conditions on a snapshot, and names the pending items', async ()
   const workload = pod!.workload!
   const missing = (until: Condition, change: Partial<Snapshot> = {}) =>
     missingFor(until, { ...observed, ...change })
-  const both = { holds: [oldCa.digest, newCa.digest], lacks: [] }
-  const old = { holds: [oldCa.digest], lacks: [] }
+  const both = { contains: [oldCa.digest, newCa.digest], lacks: [] }
+  const old = { contains: [oldCa.digest], lacks: [] }
   expect(missing({ kind: 'published', bundles: true, ...old })).toEqual([])
   expect(missing({ kind: 'published', bundles: true, ...both })).toContainEqual({
     at: 'ConfigMap default/kube-root-ca.crt',
@@ -220,11 +220,11 @@ test('evaluates conditions on a snapshot, and names the pending items', async ()
   ).toEqual([])
   expect(missing({ kind: 'volumes', ...old })).toEqual([])
   expect(missing({ kind: 'volumes', ...both })).toHaveLength(observed.pods.length)
-  expect(missing({ kind: 'pods-converged', workload, holds: [newCa.digest] })).toContainEqual({
+  expect(missing({ kind: 'pods-converged', workload, contains: [newCa.digest] })).toContainEqual({
     at: `Pod ${pod!.id}`,
     what: 'not replaced yet',
   })
-  expect(missing({ kind: 'pods-converged', workload, holds: [] }, { pods: [] })).toEqual([
+  expect(missing({ kind: 'pods-converged', workload, contains: [] }, { pods: [] })).toEqual([
     { at: workload, what: 'no pod runs' },
   ])
   expect(missing({ kind: 'pods-started', workload, sinceMs: pod!.startedAtMs })).toEqual([])
@@ -241,7 +241,7 @@ test('evaluates conditions on a snapshot, and names the pending items', async ()
     { at: 'cp9/kube-apiserver', what: 'does not answer' },
   ])
   expect(missing({ kind: 'cluster-info-signed', trust: [oldCa.digest] })).toEqual([])
-  const signatures = [{ tokenId: 'abcdef', holds: false }]
+  const signatures = [{ tokenId: 'abcdef', isValid: false }]
   const clusterInfo = { ...observed.clusterInfo!, signatures }
   expect(missing({ kind: 'cluster-info-signed', trust: [oldCa.digest] }, { clusterInfo })[0]?.what).toBe(
     'not signed for token abcdef',
@@ -273,8 +273,8 @@ test('refuses a kubeconfig that client-go rejects, by node and path, unless it i
   const key = 'cp1:/etc/kubernetes/admin.conf'
   const withRefusal = (observed: Snapshot): Partial<Snapshot> => {
     const file = observed.files.get(key)!
-    const holds = { ...file.holds, refusal: 'users[u].token: a number' } as typeof file.holds
-    return { files: new Map([...observed.files, [key, { ...file, holds }]]) }
+    const contains = { ...file.contains, refusal: 'users[u].token: a number' } as typeof file.contains
+    return { files: new Map([...observed.files, [key, { ...file, contains }]]) }
   }
   expect(await refusedFor(({ observed }) => ({ observed: withRefusal(observed) }))).toEqual([
     `client-go rejects kubeconfig ${key}`,

@@ -227,8 +227,8 @@ describe('an observation', () => {
     const { observed } = await state(1)
     const [first, second] = observed.kubeconfigs
     const key = `${first!.at!.node}:${first!.at!.path}`
-    const holds = { kind: 'kubeconfig', caData: ['another'] } as const
-    const files = new Map([...observed.files, [key, { ...observed.files.get(key)!, holds }]])
+    const contains = { kind: 'kubeconfig', caData: ['another'] } as const
+    const files = new Map([...observed.files, [key, { ...observed.files.get(key)!, contains }]])
     const exported = { id: 'exported', exported: { caData: ['another'] } }
     const snapshot = { ...observed, files, kubeconfigs: [first!, second!, exported] }
     const observe = async (settings: Settings, picked: Snapshot) => {
@@ -654,7 +654,7 @@ describe('a wait', () => {
       const run = new Run(() => ({ published }) as unknown as Snapshot)
       const wait = {
         ...waiting,
-        until: { kind: 'published', bundles: true, holds: ['new'], lacks: [] },
+        until: { kind: 'published', bundles: true, contains: ['new'], lacks: [] },
       } as Action
       return (await stop(run.open().then((one) => one.performAll([wait])))).why
     }

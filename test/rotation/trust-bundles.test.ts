@@ -156,7 +156,7 @@ test('keeps phase 3 and its wait pending for an API server whose bundles cannot 
   const missing = [{ at: 'ClusterTrustBundle cp2/kube-apiserver', what: 'no answer within 5 s' }]
   expect(phaseNumbered(3).gaps(observed, target)).toEqual([])
   expect(phaseNumbered(3).gaps({ ...observed, published }, target)).toEqual(missing)
-  const until = { kind: 'published', holds: [], lacks: [], bundles: true } as const
+  const until = { kind: 'published', contains: [], lacks: [], bundles: true } as const
   expect(missingFor(until, { ...observed, published })).toEqual(missing)
   expect(
     forecast(playbook, { ...observed, published }, target).find(({ phase }) => phase.number === 3)?.open,

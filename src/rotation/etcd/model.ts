@@ -3,17 +3,17 @@ import { type CertificateRecord, type Digest, reissuedRecord } from '../certific
 import { changesOf } from '../effects.ts'
 import { Board, type Cell, type Relation } from '../model/board.ts'
 import { checkSteps, refusalOf } from '../model/check.ts'
-import { heldBy } from '../model/file-effects.ts'
+import { contentBy } from '../model/file-effects.ts'
 import { type ModelState, pass, scheduleValue, settled } from '../model/passing.ts'
 import type { Refusal } from '../phase.ts'
 import { rowNumbered } from '../phase-table.ts'
 import {
   apiServers,
   certificatesIn,
-  type FileHolds,
   fileAt,
   fileKey,
   onNode,
+  type ParsedContent,
   type ProcessId,
   type SectionName,
   type Snapshot,
@@ -72,7 +72,7 @@ class EtcdWorld implements ModelState {
   private readonly snapshot: Snapshot
   private readonly target: Target
   private readonly change: CaChange
-  private readonly files: Map<string, FileHolds>
+  private readonly files: Map<string, ParsedContent>
   private readonly readings: Reading[] = []
   /** Clients that trust only the old CA, while the bridge certificate is served. */
   private readonly oldAlone: Cell
@@ -82,7 +82,7 @@ class EtcdWorld implements ModelState {
     this.target = target
     this.change = change
     this.board = new Board(snapshot.certificates, snapshot.atMs)
-    this.files = new Map(snapshot.files.entries().map(([key, { holds }]) => [key, holds]))
+    this.files = new Map(snapshot.files.entries().map(([key, { contains }]) => [key, contains]))
     const servers = this.board.relation('etcd-server')
     const clients = this.board.relation('etcd-client')
     const peers = this.board.relation('etcd-peer')
@@ -132,9 +132,9 @@ class EtcdWorld implements ModelState {
     reload: Reading['reload'] = 'hot',
   ): void {
     const key = fileKey(node, path ?? '')
-    const holds = this.files.get(key)
-    if (holds === undefined) return
-    const value = this.valueIn(holds, 'chain')
+    const contains = this.files.get(key)
+    if (contains === undefined) return
+    const value = this.valueIn(contains, 'chain')
     const cell = this.board.cell({ label: `${id}, ${name}`, presentsIn }, value === undefined ? [] : [value])
     this.readings.push({ cell, key, part: 'chain', reload })
   }
@@ -148,7 +148,7 @@ class EtcdWorld implements ModelState {
     const { oldCa, newCa } = this.change
     const { process, node, path, flag, running } = trust
     const file = fileAt(this.snapshot, node, path)
-    const value = file && this.valueIn(file.holds, 'trust')
+    const value = file && this.valueIn(file.contains, 'trust')
     const isOlder = reload === 'start' && running !== undefined && !hasLoaded(this.snapshot, trust)
     const earlier = isOlder ? [oldCa, newCa].map(({ digest }) => this.board.value([digest])) : []
     const values = value === undefined ? earlier : [value, ...earlier]
@@ -156,18 +156,20 @@ class EtcdWorld implements ModelState {
     this.readings.push({ cell, key: fileKey(node, path), part: 'trust', reload, process })
   }
 
-  private valueIn(holds: FileHolds, part: Reading['part']): number | undefined {
-    if (holds.kind !== 'certificates' && holds.kind !== 'pair') return undefined
-    return part === 'chain' ? this.board.chain(holds.certificates) : this.board.value(holds.certificates)
+  private valueIn(contains: ParsedContent, part: Reading['part']): number | undefined {
+    if (contains.kind !== 'certificates' && contains.kind !== 'pair') return undefined
+    return part === 'chain'
+      ? this.board.chain(contains.certificates)
+      : this.board.value(contains.certificates)
   }
 
   private write({ node, path, content, phase }: WriteFile): void {
     const key = fileKey(node, path)
     const now = this.files.get(key)
-    const holds =
+    const contains =
       content.kind === 'copy'
-        ? this.heldByCopy(node, content.digest, phase, now)
-        : heldBy(
+        ? this.contentByCopy(node, content.digest, phase, now)
+        : contentBy(
             {
               target: this.target,
               record: (digest) => this.board.record(digest),
@@ -177,10 +179,10 @@ class EtcdWorld implements ModelState {
             now,
             content,
           )
-    if (holds === undefined) return
-    this.files.set(key, holds)
+    if (contains === undefined) return
+    this.files.set(key, contains)
     for (const { cell, key: its, part, reload } of this.readings) {
-      const value = its === key ? this.valueIn(holds, part) : undefined
+      const value = its === key ? this.valueIn(contains, part) : undefined
       if (value === undefined) continue
       if (reload === 'use') settled(this, cell, [value])
       else if (reload === 'hot') scheduleValue(this, cell, value)
@@ -190,15 +192,15 @@ class EtcdWorld implements ModelState {
   }
 
   /** Returns the content of a copy: as it was read, or as the phase found it. */
-  private heldByCopy(
+  private contentByCopy(
     node: string,
     digest: Digest,
     phase: number,
-    now: FileHolds | undefined,
-  ): FileHolds | undefined {
+    now: ParsedContent | undefined,
+  ): ParsedContent | undefined {
     const { oldCa, newCa, bridge } = this.change
     const copies = onNode(this.snapshot.copies, node)
-    const read = copies.find((copy) => copy.digest === digest && copy.holds !== undefined)?.holds
+    const read = copies.find((copy) => copy.digest === digest && copy.contains !== undefined)?.contains
     if (read !== undefined || now?.kind !== 'certificates') return read
     const [first = '', ...others] = now.certificates
     if (this.board.record(first)?.isCa)
@@ -213,8 +215,8 @@ class EtcdWorld implements ModelState {
   private restart(id: ProcessId): void {
     pass(this, leastMs)
     for (const { cell, key, part, process: its } of this.readings) {
-      const holds = its === id ? this.files.get(key) : undefined
-      const value = holds && this.valueIn(holds, part)
+      const contains = its === id ? this.files.get(key) : undefined
+      const value = contains && this.valueIn(contains, part)
       if (value !== undefined) settled(this, cell, [value])
     }
   }

@@ -1,5 +1,5 @@
 import { type CertificateRecord, type Digest, isSignedByCa } from '../certificate-record.ts'
-import type { FileHolds } from '../snapshot.ts'
+import type { ParsedContent } from '../snapshot.ts'
 import type { Target } from '../target.ts'
 import type { Board } from './board.ts'
 
@@ -34,25 +34,25 @@ export function earlierChain(world: Rotated, [leaf, ...others]: readonly Digest[
 }
 
 /** Returns the content of a file before the rotation's last write, as far as it can be derived. */
-export function earlierHolds(world: Rotated, holds: FileHolds): FileHolds {
-  switch (holds.kind) {
+export function earlierContent(world: Rotated, content: ParsedContent): ParsedContent {
+  switch (content.kind) {
     case 'certificates':
     case 'pair': {
-      const isChain = world.board.record(holds.certificates[0])?.isCa === false
+      const isChain = world.board.record(content.certificates[0])?.isCa === false
       const certificates = isChain
-        ? earlierChain(world, holds.certificates)
-        : earlierTrust(world, holds.certificates)
-      return { ...holds, certificates }
+        ? earlierChain(world, content.certificates)
+        : earlierTrust(world, content.certificates)
+      return { ...content, certificates }
     }
     case 'kubeconfig': {
-      const caData = earlierTrust(world, holds.caData)
+      const caData = earlierTrust(world, content.caData)
       // Phase 12 changes only the CA data.
-      const isDropped = caData.length > holds.caData.length
+      const isDropped = caData.length > content.caData.length
       const client =
-        holds.client !== undefined && !isDropped ? earlierChain(world, [holds.client])[0] : holds.client
-      return { ...holds, caData, ...(client !== undefined && { client }) }
+        content.client !== undefined && !isDropped ? earlierChain(world, [content.client])[0] : content.client
+      return { ...content, caData, ...(client !== undefined && { client }) }
     }
     default:
-      return holds
+      return content
   }
 }

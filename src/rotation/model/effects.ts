@@ -73,14 +73,14 @@ function trustAfter(
   if (change.kind === 'ca-bundle' || change.kind === 'cluster-info') return change.trust
   if (change.kind !== 'copy') return undefined
   const copy = world.snapshot.copies.find(
-    ({ of, digest, holds }) =>
+    ({ of, digest, contains }) =>
       'object' in of &&
       of.object.kind === object.kind &&
       of.object.name === object.name &&
       digest === change.digest &&
-      holds !== undefined,
+      contains !== undefined,
   )
-  if (copy?.holds?.kind === 'certificates') return copy.holds.certificates
+  if (copy?.contains?.kind === 'certificates') return copy.contains.certificates
   const now = cell?.values.at(-1)
   return now === undefined || rowNumbered(manualRotation, phase)?.reorders
     ? undefined

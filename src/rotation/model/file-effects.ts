@@ -3,9 +3,9 @@ import type { Content, WriteFile } from '../action.ts'
 import type { CertificateRecord, Digest } from '../certificate-record.ts'
 import { manualRotation, rowNumbered } from '../phase-table.ts'
 import { wantedOfControllerManager } from '../signing.ts'
-import { type FileHolds, fileKey, onNode } from '../snapshot.ts'
+import { fileKey, onNode, type ParsedContent } from '../snapshot.ts'
 import { type CaName, changeOf, type Target } from '../target.ts'
-import { earlierHolds } from './earlier.ts'
+import { earlierContent } from './earlier.ts'
 import { followers } from './followers.ts'
 import { scheduleValue } from './passing.ts'
 import type { ModelProcess, World } from './world.ts'
@@ -21,13 +21,16 @@ export function writeFile(world: World, { node, path, content, phase }: WriteFil
     return
   }
   const isOurs = content.kind !== 'copies' && content.kind !== 'copies-over'
-  const holds = holdsAfter(world, node, key, content, phase) ?? (isOurs ? nothing : undefined)
-  if (holds === undefined) return
-  world.files.set(key, holds)
+  const contains = contentAfter(world, node, key, content, phase) ?? (isOurs ? nothing : undefined)
+  if (contains === undefined) return
+  world.files.set(key, contains)
   const holder = world.holders.get(key)
-  if (holder !== undefined && holds.kind === 'kubeconfig') {
-    world.board.set(holder.caData, [world.board.value(holds.caData)])
-    world.board.set(holder.client, holds.client === undefined ? [] : [world.board.chain([holds.client])])
+  if (holder !== undefined && contains.kind === 'kubeconfig') {
+    world.board.set(holder.caData, [world.board.value(contains.caData)])
+    world.board.set(
+      holder.client,
+      contains.client === undefined ? [] : [world.board.chain([contains.client])],
+    )
   }
   for (const who of world.readers.get(key) ?? []) offer(world, who)
 }
@@ -47,7 +50,7 @@ function offer(world: World, who: ModelProcess): void {
 }
 
 /** A missing file or a dangling link: a process that reads it has no certificate and trusts no CA. */
-const nothing: FileHolds = { kind: 'certificates', certificates: [] }
+const nothing: ParsedContent = { kind: 'certificates', certificates: [] }
 
 /** Returns the flags in a definition after a write; undefined when they are unknown or the file is removed. */
 function flagsOf(
@@ -99,20 +102,22 @@ function define(world: World, who: ModelProcess, flags: ModelProcess['flags']): 
 }
 
 /** Returns undefined when the content has no CA certificates and no leaf certificate. */
-function holdsAfter(
+function contentAfter(
   world: World,
   node: string,
   key: string,
   content: Content,
   phase: number,
-): FileHolds | undefined {
+): ParsedContent | undefined {
   const now = world.files.get(key)
   if (content.kind === 'link') return world.files.get(fileKey(node, content.to))
   if (content.kind === 'copy') {
     const copies = onNode(world.snapshot.copies, node).filter(({ digest }) => digest === content.digest)
-    const read = copies.find(({ holds }) => holds !== undefined)?.holds
+    const read = copies.find(({ contains }) => contains !== undefined)?.contains
     // Files of the first phase did not exist earlier.
-    return read ?? (now && !rowNumbered(manualRotation, phase)?.begins ? earlierHolds(world, now) : undefined)
+    return (
+      read ?? (now && !rowNumbered(manualRotation, phase)?.begins ? earlierContent(world, now) : undefined)
+    )
   }
   const issuing: Issuing = {
     target: world.target,
@@ -120,7 +125,7 @@ function holdsAfter(
     signed: (leaf, by) => (by === undefined ? leaf : world.leafOf(by).digest),
     signer: () => signer(world),
   }
-  return heldBy(issuing, now, content)
+  return contentBy(issuing, now, content)
 }
 
 /** How a model signs certificates, and its data about them. */
@@ -136,11 +141,11 @@ export interface Issuing {
 /**
  * Returns the content of a file with the content `now` after a write; undefined when this content alone does not determine it.
  */
-export function heldBy(
+export function contentBy(
   issuing: Issuing,
-  now: FileHolds | undefined,
+  now: ParsedContent | undefined,
   content: Content,
-): FileHolds | undefined {
+): ParsedContent | undefined {
   const newCa = (ca: CaName) => changeOf(issuing.target, ca)?.newCa
   switch (content.kind) {
     case 'certificates':

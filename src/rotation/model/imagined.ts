@@ -24,7 +24,7 @@ import {
   type Trust,
 } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
-import { heldBy, type Issuing } from './file-effects.ts'
+import { contentBy, type Issuing } from './file-effects.ts'
 
 // The snapshot after all steps succeed. Future certificates are identified by their predicted content. It predicts what
 // controllers do after a change, and one action of others: owners of webhooks and aggregated APIs reissue their certificates
@@ -157,9 +157,9 @@ class Imagined implements Issuing {
     }
     if (content.kind === 'nothing' || content.kind === 'copies-over' || content.kind === 'copies') return
     const isLink = content.kind === 'link'
-    const holds = isLink
-      ? files.get(fileKey(node, content.to))?.holds
-      : (heldBy(this, now?.holds, content) ?? now?.holds)
+    const contains = isLink
+      ? files.get(fileKey(node, content.to))?.contains
+      : (contentBy(this, now?.contains, content) ?? now?.contains)
     const digest = `planned:bytes ${this.observed.atMs} ${this.count++}`
     files.set(key, {
       node,
@@ -167,7 +167,7 @@ class Imagined implements Issuing {
       digest,
       mode,
       changedAtMs: this.nowMs,
-      holds: holds ?? { kind: 'other' },
+      contains: contains ?? { kind: 'other' },
       ...(isLink && { linksTo: content.to }),
     })
     const component = components.get(this.definitions.get(key) ?? '')
@@ -246,7 +246,7 @@ class Imagined implements Issuing {
 
   private patch({ object, change }: PatchObject): void {
     if (change.kind === 'cluster-info' && this.now.clusterInfo !== undefined) {
-      const signatures = this.now.clusterInfo.signatures.map((one) => ({ ...one, holds: true }))
+      const signatures = this.now.clusterInfo.signatures.map((one) => ({ ...one, isValid: true }))
       this.now.clusterInfo = { ...this.now.clusterInfo, trust: change.trust, signatures }
     } else if (change.kind === 'ca-bundle') {
       this.now.caBundles = this.now.caBundles.map((one) =>

@@ -14,20 +14,20 @@ export function wait(world: World, until: Condition): void {
   const { board } = world
   switch (until.kind) {
     case 'published':
-      board.keep(world.published, holding(until))
+      board.keep(world.published, containing(until))
       // A controller-manager that has not restarted may lead next, and publish its own content.
       publishRoots(world)
       return
     case 'volumes':
       for (const pods of world.pods) {
-        board.keep(pods.volume, holding(until))
+        board.keep(pods.volume, containing(until))
         if (pods.rereads) rereadSoon(world, pods.known, pods.volume)
       }
       return
     case 'pods-converged': {
       const its = until.workload === undefined ? world.pods : (world.podsOf.get(until.workload) ?? [])
       for (const { volume, known } of its) {
-        board.keep(volume, holding({ holds: until.holds, lacks: [] }))
+        board.keep(volume, containing({ contains: until.contains, lacks: [] }))
         settled(world, known, volume.values)
       }
       return
@@ -41,8 +41,11 @@ export function wait(world: World, until: Condition): void {
       keepServing(world, until)
       return
     case 'extension-authentication':
-      board.keep(world.extension.client, holding({ holds: until.client, lacks: until.lacks }))
-      board.keep(world.extension.requestheader, holding({ holds: until.requestheader, lacks: until.lacks }))
+      board.keep(world.extension.client, containing({ contains: until.client, lacks: until.lacks }))
+      board.keep(
+        world.extension.requestheader,
+        containing({ contains: until.requestheader, lacks: until.lacks }),
+      )
       return
     case 'instant':
       pass(world, Math.max(0, until.atMs - world.snapshot.atMs - world.clockMs))
@@ -58,9 +61,9 @@ function rereadSoon(world: World, known: Cell, volume: Cell): void {
   if (known.values.length > 1 || known.values[0] !== value) scheduleValue(world, known, value, rereadMs)
 }
 
-function holding({ holds, lacks }: { holds: Trust; lacks: Trust }) {
+function containing({ contains, lacks }: { contains: Trust; lacks: Trust }) {
   return (list: readonly Digest[]): boolean =>
-    holds.every((digest) => list.includes(digest)) && !lacks.some((digest) => list.includes(digest))
+    contains.every((digest) => list.includes(digest)) && !lacks.some((digest) => list.includes(digest))
 }
 
 function keepServing(

@@ -66,7 +66,7 @@ function acceptsAsOpenssl(
       if (!looksSelfSigned(last)) chain.push(issuer)
       if (!isMimic) {
         maySearchUntrusted = false
-        if (looksSelfSigned(issuer)) return holds(chain, atMs)
+        if (looksSelfSigned(issuer)) return isValidChain(chain, atMs)
         continue
       }
     }
@@ -111,7 +111,7 @@ function looksSelfSigned(one: CertificateRecord): boolean {
 }
 
 /** Returns true when each certificate is valid and signed by the next one. The signature of the last one is not checked. */
-function holds(chain: Records, atMs: number): boolean {
+function isValidChain(chain: Records, atMs: number): boolean {
   return chain.every((one, i) => {
     const issuer = chain[i + 1]
     return isValid(one, atMs) && (issuer === undefined || (issuer.isCa && one.signedBy === issuer.spki))

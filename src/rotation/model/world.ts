@@ -5,8 +5,8 @@ import {
   type ComponentName,
   type ComponentSnapshot,
   clientPathOf,
-  type FileHolds,
   fileKey,
+  type ParsedContent,
   type PodSnapshot,
   type Snapshot,
   servingPathOf,
@@ -14,7 +14,7 @@ import {
 import { changeOf, type Target } from '../target.ts'
 import { knowsByConfigMap } from '../verifying.ts'
 import { Board, type Cell, type Relation } from './board.ts'
-import { earlierHolds, earlierTrust } from './earlier.ts'
+import { earlierContent, earlierTrust } from './earlier.ts'
 import type { ModelState } from './passing.ts'
 import { kubeletRoles, labelOf, type RelationName, type Role, rolesOf } from './roles.ts'
 
@@ -55,7 +55,7 @@ export class World implements ModelState {
   readonly board: Board
   readonly target: Target
   readonly snapshot: Snapshot
-  readonly files: Map<string, FileHolds>
+  readonly files: Map<string, ParsedContent>
   readonly processes = new Map<string, ModelProcess>()
   readonly byDefinition = new Map<string, ModelProcess>()
   private readonly byFlag = new Map<string, (Reading & { readonly who: ModelProcess })[]>()
@@ -79,7 +79,7 @@ export class World implements ModelState {
     this.snapshot = snapshot
     this.target = target
     this.board = new Board(snapshot.certificates, snapshot.atMs)
-    this.files = new Map(snapshot.files.entries().map(([key, { holds }]) => [key, holds]))
+    this.files = new Map(snapshot.files.entries().map(([key, { contains }]) => [key, contains]))
     this.relations = {
       servers: this.board.relation('server'),
       clients: this.board.relation('client'),
@@ -137,26 +137,26 @@ export class World implements ModelState {
 
   /** Returns the value of a role in the content of a file; undefined when there is none. */
   valueOf(who: Pick<ModelProcess, 'node'>, role: Role, flags: ModelProcess['flags']): number | undefined {
-    const holds = this.holdsAt(who.node, flags[role.flag])
+    const content = this.contentAt(who.node, flags[role.flag])
     if (role.part === 'signing') return this.signingValue(who, flags)
-    return holds && this.valueIn(holds, role.part)
+    return content && this.valueIn(content, role.part)
   }
 
-  holdsAt(node: string, path: string | undefined): FileHolds | undefined {
+  contentAt(node: string, path: string | undefined): ParsedContent | undefined {
     return path === undefined ? undefined : this.files.get(fileKey(node, path))
   }
 
-  valueIn(holds: FileHolds, part: Role['part']): number | undefined {
+  valueIn(content: ParsedContent, part: Role['part']): number | undefined {
     const { board } = this
-    if (holds.kind === 'kubeconfig') {
-      if (part === 'caData') return board.value(holds.caData)
-      return part === 'client' && holds.client !== undefined ? board.chain([holds.client]) : undefined
+    if (content.kind === 'kubeconfig') {
+      if (part === 'caData') return board.value(content.caData)
+      return part === 'client' && content.client !== undefined ? board.chain([content.client]) : undefined
     }
-    if (holds.kind !== 'certificates' && holds.kind !== 'pair') return undefined
-    if (holds.certificates.length === 0) return board.value([])
-    if (part === 'chain') return board.chain(holds.certificates)
-    if (part === 'client') return board.chain(holds.certificates.slice(0, 1))
-    return part === 'caData' ? undefined : board.value(holds.certificates)
+    if (content.kind !== 'certificates' && content.kind !== 'pair') return undefined
+    if (content.certificates.length === 0) return board.value([])
+    if (part === 'chain') return board.chain(content.certificates)
+    if (part === 'client') return board.chain(content.certificates.slice(0, 1))
+    return part === 'caData' ? undefined : board.value(content.certificates)
   }
 
   /** Returns the certificates followed by the key: a signer uses them as one unit. */
@@ -164,8 +164,8 @@ export class World implements ModelState {
     { node }: Pick<ModelProcess, 'node'>,
     flags: ModelProcess['flags'],
   ): number | undefined {
-    const certificates = this.holdsAt(node, flags['cluster-signing-cert-file'])
-    const key = this.holdsAt(node, flags['cluster-signing-key-file'])
+    const certificates = this.contentAt(node, flags['cluster-signing-cert-file'])
+    const key = this.contentAt(node, flags['cluster-signing-key-file'])
     if (certificates?.kind !== 'certificates') return undefined
     const spki =
       key?.kind === 'key' ? key.spki : (this.board.record(certificates.certificates[0])?.spki ?? '')
@@ -234,7 +234,7 @@ export class World implements ModelState {
       const file = files.get(fileKey(who.node, who.flags[role.flag] ?? ''))
       const isYoung = file !== undefined && file.changedAtMs + rereadMs > atMs
       if (!isYoung || file.changedAtMs < kubeletStartMs) return cell.values
-      const earlier = this.valueIn(earlierHolds(this, file.holds), role.part)
+      const earlier = this.valueIn(earlierContent(this, file.contains), role.part)
       return earlier === undefined ? cell.values : [...cell.values, earlier]
     })
   }
@@ -260,7 +260,7 @@ export class World implements ModelState {
       this.valueOf({ node }, role, running),
       this.valueOf({ node }, role, defined),
       role.reload === 'start' && isOlder
-        ? this.valueIn(earlierHolds(this, file.holds), role.part)
+        ? this.valueIn(earlierContent(this, file.contains), role.part)
         : undefined,
     ].filter((value) => value !== undefined)
     return { role, cell: this.board.cell(given, values) }
@@ -308,12 +308,12 @@ export class World implements ModelState {
     for (const { id, at, exported } of this.snapshot.kubeconfigs) {
       if (this.target.waivers.has(id)) continue
       const key = at && fileKey(at.node, at.path)
-      const holds = key === undefined ? exported : this.files.get(key)
-      const isKubeconfig = holds !== undefined && 'caData' in holds
-      const chain = isKubeconfig && holds.client !== undefined ? [this.board.chain([holds.client])] : []
+      const content = key === undefined ? exported : this.files.get(key)
+      const isKubeconfig = content !== undefined && 'caData' in content
+      const chain = isKubeconfig && content.client !== undefined ? [this.board.chain([content.client])] : []
       const presentsIn = key?.includes('kube-proxy') ? [clients] : [clients, users]
       this.holders.set(key ?? id, {
-        caData: this.trustHolder(`kubeconfig ${id}`, isKubeconfig ? [holds.caData] : [], [servers]),
+        caData: this.trustHolder(`kubeconfig ${id}`, isKubeconfig ? [content.caData] : [], [servers]),
         client: this.board.cell({ label: `kubeconfig ${id}`, presentsIn }, chain),
       })
     }

@@ -13,7 +13,7 @@ const published = clusterPart<'published' | 'components' | 'pods'>((observed, ta
       what: trust === undefined ? (unread ?? 'not found') : 'without the new CA',
     }))
   const gaps = [...nonePublished(observed), ...late]
-  const until = { kind: 'published', holds: wantedTrust(target, change), lacks: [], bundles } as const
+  const until = { kind: 'published', contains: wantedTrust(target, change), lacks: [], bundles } as const
   const because = 'kube-controller-manager has published both CAs to every namespace'
   return { gaps, steps: gaps.length === 0 ? [] : [wait(until, because, 300_000)] }
 })

@@ -22,10 +22,10 @@ export const restartPods = definePhase('restart-pods', {
     if (open === undefined) return
     const { change, states } = open
     for (const [pod, state] of states) {
-      const holds = pod.volume?.trust.includes(change.newCa.digest)
+      const hasNew = pod.volume?.trust.includes(change.newCa.digest)
       // A client that reads the file again relies on the bridge certificate until it has done so. Phase 12 waits for it.
-      const isServed = state === 'rereads' && holds && change.bridge !== undefined
-      if (state !== 'converged' && !isServed) yield { at: podPlace(pod), what: staleness(holds, state) }
+      const isServed = state === 'rereads' && hasNew && change.bridge !== undefined
+      if (state !== 'converged' && !isServed) yield { at: podPlace(pod), what: staleness(hasNew, state) }
     }
   },
 
@@ -46,7 +46,7 @@ export const restartPods = definePhase('restart-pods', {
     }
     yield* rollOut(observed, 4, its, change, target)
     if (states.some(([pod]) => hasOldVolume(pod, change))) {
-      const until = { kind: 'volumes', holds: bundleOf(change), lacks: [] } as const
+      const until = { kind: 'volumes', contains: bundleOf(change), lacks: [] } as const
       yield wait(until, "kubelets have written both CAs into pods' volumes (up to 80 s)", 240_000)
     } else if (!isUrgent && change.bridge === undefined && states.some(([, state]) => state === 'rereads')) {
       const instant = rereadInstant(observed.pods, target)
@@ -91,10 +91,10 @@ function hasOldVolume({ volume }: PodSnapshot, { newCa }: CaChange): boolean {
   return volume !== undefined && !volume.trust.includes(newCa.digest)
 }
 
-/** Returns why a pod is stale. `holds`: whether its volume contains the new CA; undefined if kcert cannot see the volume. */
-function staleness(holds: boolean | undefined, state: Convergence): string {
-  if (holds === undefined)
+/** Returns why a pod is stale. `hasNew`: whether its volume contains the new CA; undefined if kcert cannot see the volume. */
+function staleness(hasNew: boolean | undefined, state: Convergence): string {
+  if (hasNew === undefined)
     return 'started before every volume had both CAs, and kcert cannot see its volume on the node'
-  if (!holds) return 'has the old CA'
+  if (!hasNew) return 'has the old CA'
   return state === 'rereads' ? 'has not read ca.crt again' : 'its process started with the old CA only'
 }

@@ -1,7 +1,7 @@
 import { definePhase } from '../phase.ts'
 import { fileKey, type Observed } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
-import { addingNew, holdsNew, type TrustFile, trustFilesOf } from '../trust-files.ts'
+import { addingNew, containsNew, type TrustFile, trustFilesOf } from '../trust-files.ts'
 import { rewritten } from '../trust-on-node.ts'
 import { restoreFiles } from '../undo.ts'
 import { unprovenAt } from '../verifying.ts'
@@ -12,7 +12,7 @@ export const schedulerTrustsBoth = definePhase('scheduler-trusts-both', {
   *gaps(observed, target) {
     const files = configured(observed, target)
     for (const file of files)
-      if (!holdsNew(observed, file, target))
+      if (!containsNew(observed, file, target))
         yield { at: file.process, what: `${file.path} without the new CA` }
     if (target.isDropping) return
     for (const { at } of unprovenAt(observed, files, target))

@@ -115,9 +115,9 @@ function kubeconfigGaps(
   change: CaChange,
   { isDropping }: Target,
 ): readonly PendingItem[] {
-  if (file?.holds.kind !== 'kubeconfig') return []
+  if (file?.contains.kind !== 'kubeconfig') return []
   const open = [
-    !file.holds.caData.includes(change.newCa.digest) && 'without the new CA',
+    !file.contains.caData.includes(change.newCa.digest) && 'without the new CA',
     isOfOldCa(observed, file, change) && 'client certificate of the old CA',
     !isDropping && !isProvenSince(observed, { id: at, file }) && 'not yet tested with every API server',
   ]

@@ -65,7 +65,7 @@ function podWaits(observed: Observed<Sees>, target: Target): readonly Task[] {
   const isLate = observed.pods.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
   // A volume that has not changed yet changes now at the earliest.
   const instant = Math.max(rereadInstant(observed.pods, target), isLate ? observed.atMs + rereadMs : 0)
-  const volumes = { kind: 'volumes', holds: bundleOf(change), lacks: [] } as const
+  const volumes = { kind: 'volumes', contains: bundleOf(change), lacks: [] } as const
   return [
     ...(isLate ? [wait(volumes, 'every pod volume has both CAs', 240_000)] : []),
     ...(observed.atMs < instant

@@ -58,8 +58,8 @@ export function signers(observed: Observed<'components'>): readonly ComponentSna
 
 /** Returns the keys in a file that kcert may rewrite: public keys only, or the private key alone. */
 export function keysIn(file: FileSnapshot | undefined): readonly Digest[] {
-  if (file?.holds.kind === 'public-keys') return file.holds.keys
-  return file?.holds.kind === 'key' ? [file.holds.spki] : []
+  if (file?.contains.kind === 'public-keys') return file.contains.keys
+  return file?.contains.kind === 'key' ? [file.contains.spki] : []
 }
 
 /** Returns kcert's files on the node of an API server. */

@@ -77,13 +77,13 @@ function keyFile(observed: KeyObservation, node: string, path: string): KeyFile 
 function keysAt(observed: KeyObservation, node: string, path: string): Reading<readonly Digest[]> {
   const file = fileAt(observed, node, path)
   if (file === undefined) return { unread: 'it does not exist, or cannot be read' }
-  const { holds } = file
-  if (holds.kind === 'key') return { value: [holds.spki] }
-  if (holds.kind === 'public-keys') return { value: holds.keys }
-  if (holds.kind !== 'certificates')
+  const { contains } = file
+  if (contains.kind === 'key') return { value: [contains.spki] }
+  if (contains.kind === 'public-keys') return { value: contains.keys }
+  if (contains.kind !== 'certificates')
     return { unread: 'it contains no key in PEM that Kubernetes reads, or several kinds of keys' }
-  const keys = holds.certificates.flatMap((digest) => observed.certificates.get(digest)?.spki ?? [])
-  return keys.length === holds.certificates.length
+  const keys = contains.certificates.flatMap((digest) => observed.certificates.get(digest)?.spki ?? [])
+  return keys.length === contains.certificates.length
     ? { value: keys }
     : { unread: 'a certificate was not read' }
 }

@@ -75,14 +75,14 @@ function withoutKeyFiles(observed: Observed<'components'>): readonly Refusal[] {
 function otherFiles(observed: Observed<'components' | 'files'>): readonly Refusal[] {
   const asPublic = apiServers(observed).flatMap((api) =>
     publicPaths(api).flatMap((path) => {
-      const kind = fileAt(observed, api.node, path)?.holds.kind
+      const kind = fileAt(observed, api.node, path)?.contains.kind
       return kind === 'public-keys' ? [] : [fileKey(api.node, path)]
     }),
   )
   const asPrivate = signers(observed).flatMap((one) => {
     const path = privatePath(one)
     if (path === undefined) return []
-    return fileAt(observed, one.node, path)?.holds.kind === 'key' ? [] : [fileKey(one.node, path)]
+    return fileAt(observed, one.node, path)?.contains.kind === 'key' ? [] : [fileKey(one.node, path)]
   })
   return [
     ...when(asPublic.length > 0, {

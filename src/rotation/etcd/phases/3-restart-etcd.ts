@@ -109,7 +109,9 @@ function replaced(
 }
 
 function staleKeys(observed: Observed<'files'>, member: EtcdMemberSnapshot, { newCa }: CaChange) {
-  return caKeyFiles(observed, member).filter(({ holds }) => holds.kind !== 'key' || holds.spki !== newCa.spki)
+  return caKeyFiles(observed, member).filter(
+    ({ contains }) => contains.kind !== 'key' || contains.spki !== newCa.spki,
+  )
 }
 
 /**

@@ -52,7 +52,7 @@ export const definitions = clusterPart((observed, target, change) => {
   const isUnsigned =
     isRestarting || !isProven(observed, signer, latestStart(componentsNamed(observed, manager)))
   const ours = extraArgs(observed, ownExtraArgs(observed))
-  const holds = { holds: [change.newCa.digest], lacks: [change.oldCa.digest] }
+  const newOnly = { contains: [change.newCa.digest], lacks: [change.oldCa.digest] }
   const because = 'kube-controller-manager publishes only the new CA to every namespace'
   return {
     gaps: [
@@ -67,7 +67,7 @@ export const definitions = clusterPart((observed, target, change) => {
       ...inParallel(names.length, passes),
       ...(isUnsigned ? [probe(signer)] : []),
       ...(isRestarting || oldInPublished.length > 0
-        ? [wait({ kind: 'published', ...holds, bundles }, because, 300_000)]
+        ? [wait({ kind: 'published', ...newOnly, bundles }, because, 300_000)]
         : []),
     ],
   }

@@ -19,7 +19,7 @@ export const remains: Part = (observed, target) => {
     (file) =>
       change !== undefined &&
       file.linksTo === undefined &&
-      file.holds.kind === 'pair' &&
+      file.contains.kind === 'pair' &&
       !linked.has(fileKey(file.node, file.path)) &&
       isOfOldCa(observed, file, change),
   )

@@ -6,7 +6,7 @@ import type { Part } from '../../phase.ts'
 import { apiServerOn, fileAt, fileKey, type Snapshot } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
 import { inLanes, probe, rewrite } from '../../tasks.ts'
-import { allTrustFiles, droppingOld, holdsOld, type TrustFile } from '../../trust-files.ts'
+import { allTrustFiles, containsOld, droppingOld, type TrustFile } from '../../trust-files.ts'
 import { trustOnNode } from '../../trust-on-node.ts'
 import { unprovenAt } from '../../verifying.ts'
 import { withoutRotation } from './definitions.ts'
@@ -31,7 +31,7 @@ export const trustHolders: Part = (observed, target) => {
   return {
     gaps: [
       ...files
-        .filter((file) => holdsOld(observed, file, target))
+        .filter((file) => containsOld(observed, file, target))
         .map(({ process, path }) => ({ at: process, what: `${path} with the old CA` })),
       ...controlPlanes
         .flatMap(({ name }) => keysOf(observed, name, target))
@@ -57,7 +57,7 @@ function keysOf(observed: Snapshot, node: string, target: Target): readonly Task
   return target.changes.flatMap(({ ca, newCa }) => {
     const certificate = caFileOf(api, ca)
     const file = certificate === undefined ? undefined : fileAt(observed, node, keyPathFor(certificate))
-    if (file?.holds.kind !== 'key' || file.holds.spki === newCa.spki) return []
+    if (file?.contains.kind !== 'key' || file.contains.spki === newCa.spki) return []
     return [rewrite(file, { kind: 'ca-key', ca, generation: 'new' })]
   })
 }

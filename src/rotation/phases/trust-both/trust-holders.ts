@@ -4,7 +4,7 @@ import type { Target } from '../../target.ts'
 import { inLanes, probe } from '../../tasks.ts'
 import {
   addingNew,
-  holdsNew,
+  containsNew,
   kubeletCaFileOf,
   kubeletTrustFiles,
   type TrustFile,
@@ -39,7 +39,7 @@ export const trustHolders: Part<Sees> = (observed, target) => {
   return {
     gaps: [
       ...files
-        .filter((file) => !holdsNew(observed, file, target))
+        .filter((file) => !containsNew(observed, file, target))
         .map(({ process: at, path }) => ({ at, what: `${path} without the new CA` })),
       ...unreadAtStart(observed, target),
     ],

@@ -119,7 +119,7 @@ function servedSinceMs(observed: Observed<'components' | 'files'>): number {
 /** Once a process may sign with the new key, the wait is over. Restarts of later phases must not begin it again. */
 function hasSignedNew(observed: Observed<'components' | 'files'>, { key }: Target): boolean {
   return apiServers(observed).some((api) => {
-    const holds = fileAt(observed, api.node, api.flags['service-account-signing-key-file'])?.holds
-    return holds?.kind === 'key' && holds.spki === key?.newKey
+    const contains = fileAt(observed, api.node, api.flags['service-account-signing-key-file'])?.contains
+    return contains?.kind === 'key' && contains.spki === key?.newKey
   })
 }
