@@ -232,7 +232,7 @@ test.each([
   expect(refusal?.what).toBe('not proven to verify tokens of the new key: cp2/kube-apiserver')
 })
 
-test('drops a leaked key at once, and says who is logged out', async () => {
+test('drops a leaked key at once, and says which clients are rejected', async () => {
   const scene = sceneOf({ reason: 'compromise', waivers: new Set() })
   const { cluster } = scene
   cluster.restarts.length = 0
@@ -240,8 +240,8 @@ test('drops a leaked key at once, and says who is logged out', async () => {
   expect(cluster.restarts).toEqual([])
   const { observed, target } = await observeIn(scene)
   expect(phaseOf(keyPlaybook, 4).remarks(observed, target)).toEqual([
-    expect.stringMatching(/^logged out for a time: pods with mounted tokens \(8\)/),
-    'logged out for good: the holders of tokens in Secrets, ConfigMaps and files (0)',
+    expect.stringMatching(/^rejected \(401\) for a time: pods with mounted tokens \(8\)/),
+    'rejected (401) until they get a new token: the holders of tokens in Secrets, ConfigMaps and files (0)',
   ])
   await run(scene, 4, 4)
   expect(keysOf(scene)).toEqual(allWith('new', 'new'))

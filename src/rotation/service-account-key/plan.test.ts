@@ -71,7 +71,7 @@ test("plans three passes on kubeadm's cluster", () => {
   expect(plan.estimatedSeconds).toBe(3 * 50 + 3 * 47 + 3 * 28 + 9 + 70 + 3607 + 3 * 47)
 })
 
-test('after a leak, restarts every process once, and says who is logged out', () => {
+test('after a leak, restarts every process once, and says which clients are rejected', () => {
   const held: FoundToken = { kind: 'Secret', location: 'a/b', claims: token() }
   const objects = [{ kind: 'Secret', tokens: { value: [held] } }] as const
   const plan = planOf(
@@ -82,8 +82,8 @@ test('after a leak, restarts every process once, and says who is logged out', ()
     'compromise',
   )
   expect(plan.restarts[0]).toEqual({ node: 'cp1', kubeApiserver: 1, kubeControllerManager: 1, kubelet: 1 })
-  expect(plan.notes.join('\n')).toMatch(/logged out for a time: pods with mounted tokens \(8\)/)
-  expect(plan.notes.join('\n')).toMatch(/logged out for good: .* \(1\)/)
+  expect(plan.notes.join('\n')).toMatch(/rejected \(401\) for a time: pods with mounted tokens \(8\)/)
+  expect(plan.notes.join('\n')).toMatch(/rejected \(401\) until they get a new token: .* \(1\)/)
   expect(plan.steps).toHaveLength(1)
 })
 

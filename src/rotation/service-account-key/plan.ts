@@ -379,16 +379,16 @@ function compromiseSteps(
 }
 
 /** Returns which clients the loss of the old key logs out, and for how long. */
-export function loggedOut(
+export function rejectedClients(
   { atMs, tokens: { nodes, objects } }: Observed<'tokens'>,
   keyId: string | undefined,
 ): readonly string[] {
   const { nodes: read, held } = tokensIn({ atMs, nodes, objects })
-  return loggedOutIn(read, held, keyId)
+  return rejectedIn(read, held, keyId)
 }
 
 /** Without `keyId`, API servers sign with different keys, and every token counts. */
-function loggedOutIn(
+function rejectedIn(
   nodes: Found['nodes'],
   held: Found['held'],
   keyId: string | undefined,
@@ -398,8 +398,8 @@ function loggedOutIn(
   const pods = nodes.reduce((sum, { tokens }) => sum + tokens.mounted.filter(isLost).length, 0)
   const lost = held.filter(({ claims }) => isLost(claims)).length
   return [
-    `logged out for a time: pods with mounted tokens (${pods}), from the restart of the first API server until their kubelet has restarted and the client reads the file again, at most 58 s later when this was measured; clients that read their token only once, until they restart`,
-    `logged out for good: the holders of tokens in Secrets, ConfigMaps and files (${lost})`,
+    `rejected (401) for a time: pods with mounted tokens (${pods}), from the restart of the first API server until their kubelet has restarted and the client reads the file again, at most 58 s later when this was measured; clients that read their token only once, until they restart`,
+    `rejected (401) until they get a new token: the holders of tokens in Secrets, ConfigMaps and files (${lost})`,
   ]
 }
 
@@ -415,7 +415,7 @@ function* notesOn(
   if (apiServers.length === 1)
     yield 'there is one API server: the cluster has none for about 50 s in each of its restarts'
   if (reason === 'compromise') {
-    yield* loggedOutIn(found.nodes, held, signingKeyOf(found))
+    yield* rejectedIn(found.nodes, held, signingKeyOf(found))
   }
   if ('value' in hasUploadedCerts && hasUploadedCerts.value)
     yield 'the Secret kube-system/kubeadm-certs has sa.key, for kubeadm join --control-plane: it is deleted'

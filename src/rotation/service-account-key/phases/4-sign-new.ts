@@ -33,7 +33,7 @@ import {
 } from '../keys.ts'
 import { provenOn, restartingKubelets } from '../kubelets.ts'
 import { keyRow } from '../phase-table.ts'
-import { loggedOut } from '../plan.ts'
+import { rejectedClients } from '../plan.ts'
 import { nodesWithMounted } from '../tokens.ts'
 
 type Sees = KeySections | 'nodes' | 'kubelets' | 'leases' | 'tokens' | 'evidence'
@@ -132,7 +132,7 @@ export const signNew = definePhase<Sees>(keyRow('sign-new'), {
   },
 
   remarks: (observed, { key, reason }) =>
-    reason === 'compromise' ? loggedOut(observed, key && keyIdFor(key.oldKey)) : [],
+    reason === 'compromise' ? rejectedClients(observed, key && keyIdFor(key.oldKey)) : [],
 
   /** Tokens of the new key stay valid until phase 2 is rolled back, and kubelets renew theirs at once. */
   undo(copies, now, target) {
