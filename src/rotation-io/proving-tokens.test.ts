@@ -102,7 +102,7 @@ describe('the token of a new Secret', () => {
     expect(deleted).toEqual([expect.objectContaining({ resource: 'secrets', namespace: 'kube-system' })])
   })
 
-  test('that nobody signs proves nothing, and the Secret is deleted', async () => {
+  test('that is never signed proves nothing, and the Secret is deleted', async () => {
     const { parts, deleted } = partsOf({ secret: {} })
     expect(await provingTokens(subject, parts, async () => {})).toMatchObject({ ok: false })
     expect(deleted).toHaveLength(1)
