@@ -10,7 +10,7 @@ export default class Audit extends KcertCommand {
   static override summary = 'Find who still uses certificates of an old CA or tokens of an old key.'
 
   static override description =
-    `Reads audit logs of API servers (audit.k8s.io, JSON lines), plain or compressed with gzip. For each client certificate and service account token that was used, the report shows the user, source address, user agent, last use and number of requests. Give the logs of all API servers, with the rotated ones. With --cluster or an inventory, the report says if logs of an API server are missing, and then concludes nothing from the others.
+    `Reads audit logs of API servers (audit.k8s.io, JSON lines), plain or compressed with gzip. For each client certificate and service account token that was used, the report shows the user, source address, user agent, last use and number of requests. Give the logs of all API servers, with the rotated ones. With --cluster or an inventory, the report says if logs of an API server are missing. It then does not conclude that an old credential is unused.
 
 An audit event has the SHA-256 fingerprint of the certificate, or the ID of the token. It does not have the CA or key that signed it. kcert finds these by the ID:
 
@@ -26,11 +26,11 @@ The status of a credential:
   unknown      kcert has not found the credential: it may be old
   current      another CA or key signed it (shown with --all)
 
-Of a token, kcert verifies the signature if --sa-key or --known has the key that it names (kid). It skips tokens that this key did not sign, and says so.
+A token names its key (kid). If --sa-key or --known has this key, kcert verifies the signature of the token. It skips tokens that this key did not sign, and says so.
 
 Without --ca and --sa-key, the report lists every credential.
 
-A use is a request that the API server received since --since. The user is the one who authenticated, not the one that it impersonates. A client can choose its user agent. Memory is limited: kcert keeps at most 500,000 different credentials, and says so if there are more.`
+A use is a request that the API server received since --since. The user is the one that authenticated, not the one that it impersonates. A client can choose its user agent. Memory is limited: kcert keeps at most 500,000 different credentials, and says so if there are more.`
 
   static override exitCodes = KcertCommand.exitsOf({
     ...Flag.clusterExits,

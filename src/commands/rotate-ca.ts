@@ -26,10 +26,10 @@ for connections that would break, asks for confirmation and runs it. The phase i
 a phase while an earlier phase that it needs is incomplete. You can roll back phases 1 to 11 with kcert rotate-ca rollback. Phase 12,
 which removes the old CA, cannot be rolled back.
 
---ca etcd rotates the CA of stacked etcd in six phases. kcert creates the new CA, cross-signed by the old CA. It reissues certificates,
-followed by the cross-signed CA certificate. It restarts each member, followers first and the leader last, each after all members agree.
-It restarts each API server. It removes the cross-signed CA certificate, and then its own files. Use --ca etcd with every command of
-this rotation. To restart etcd, kcert ends the process and does not change the manifest.
+--ca etcd rotates the CA of stacked etcd in six phases. kcert creates the new CA, cross-signed by the old CA. It reissues certificates, and
+adds the cross-signed CA certificate to their files. It restarts one member at a time, the leader last. Before each restart, all members
+must be healthy and in sync. Then it restarts each API server, removes the cross-signed CA certificate, and deletes its own files. Use --ca
+etcd with every command of this rotation. To restart etcd, kcert ends the process and does not change the manifest.
 
 The choices of phase 1 (--ca, --no-bridge, --reason, --new-keys) are stored in the journal and apply to later commands. The journal
 contains digests, paths and public keys of CAs, but no private keys. A lock on this machine and a Lease in the cluster prevent a second

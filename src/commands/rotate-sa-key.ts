@@ -6,7 +6,7 @@ import type { ExitCode } from '../errors/codes.ts'
 import { keyRotation } from '../rotation/service-account-key/phase-table.ts'
 
 export default class RotateSaKey extends KeyRotationCommand {
-  static override summary = 'Rotate the service account key in eight phases, without a rejected token.'
+  static override summary = 'Rotate the service account key in eight phases, without rejecting a valid token.'
 
   static override description =
     `Without --phase, show the state of the rotation and the next command, and write nothing. To continue after Ctrl-C, a crash or a lost
@@ -14,20 +14,21 @@ node, run the phase again: kcert skips completed work.
 
 API servers and controller managers read the key only when they start. So kcert restarts every API server three times: to verify tokens of
 both keys (phase 2), to sign with the new key (phase 4), and to drop the old key (phase 7). For these restarts, it sets
---shutdown-delay-duration=15s where there is none, and removes it in phase 7. Files change in an order in which an API server can restart at
-any moment.
+--shutdown-delay-duration=15s where there is none, and removes it in phase 7. kcert changes the files in an order that is safe even if an API
+server restarts at any moment.
 
 Phase 3 waits for other programs that verify tokens. They may keep a copy of /openid/v1/jwks for an hour. A hook of the inventory with
 "when: upload-jwks" uploads it, and again without the old key in phase 7.
 
-Phase 5 restarts the kubelets whose pods have tokens of the old key, in batches, which renews these tokens. kcert proves it by the key ID of
-each mounted token. For a legacy token in a Secret, kcert creates a second Secret and names the owner. kcert deletes no token.
+Phase 5 restarts the kubelets whose pods have tokens of the old key, in batches, which renews these tokens. kcert verifies this by the key ID
+of each mounted token. For a legacy token, which is in a Secret and does not expire, kcert creates a second Secret and names the owner. kcert
+deletes no token.
 
-Phase 6 proves that no client uses the old key. By default, kcert waits until a token that a client keeps in memory counts as stale (3,607 s),
-and then watches the counters of stale and legacy tokens for --soak. --proof audit asks for the result of kcert audit. --proof pods
-compares the start time of each pod.
+Phase 6 proves that no client uses the old key. By default, kcert waits 3,607 s. After this time, API servers count a token that a client
+still has in memory as stale. Then kcert watches the counters of stale and legacy tokens for --soak. --proof audit asks for the result of
+kcert audit. --proof pods compares the start time of each pod.
 
-With --reason compromise, phase 4 drops the old key at once. The plan says which clients are logged out, and for how long.
+With --reason compromise, phase 4 drops the old key at once. The plan says which clients the API servers then reject, and for how long.
 
 You can roll back phases 1 to 7 with kcert rotate-sa-key rollback. A lock on this machine and a Lease in the cluster prevent a second
 rotation at the same time. The journal contains key IDs and paths, but no keys and no tokens.`

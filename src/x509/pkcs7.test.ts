@@ -58,7 +58,7 @@ test.each<[string, Uint8Array, string]>([
   [
     'another content',
     bundle(signedData(), 'envelopedData'),
-    'envelopedData, where signedData holds certificates',
+    'envelopedData, where signedData contains certificates',
   ],
   ['a certificate', certificates[0]!, 'PKCS#7: contentType at'],
   ['data after the bundle', Buffer.concat([bundle(signedData()), Uint8Array.of(5, 0)]), 'bytes too many'],

@@ -36,7 +36,7 @@ function certificatesOf(der: Uint8Array): Uint8Array[] {
   reader.within(tags.sequence, 'ContentInfo', () => {
     const type = reader.oidName('contentType')
     if (type !== 'signedData')
-      reader.fail('contentType', `${type}, where signedData holds certificates`, reader.start)
+      reader.fail('contentType', `${type}, where signedData contains certificates`, reader.start)
     reader.within(constructedTag(0), 'content', () => {
       reader.within(tags.sequence, 'SignedData', () => {
         reader.integer('version')

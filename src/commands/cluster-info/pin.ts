@@ -62,7 +62,7 @@ one, either hash works. Without a FILE, kcert reads the CAs of cluster-info. Wit
     const { info } = await this.onCluster(flags, clusterInfoOf)
     if (info.cas.length > 0) return { source: clusterInfoPlace, certificates: info.cas }
     const [fault] = info.faults
-    throw new KcertError('KCERT_X509_MALFORMED', `${clusterInfoPlace} holds no CA`, {
+    throw new KcertError('KCERT_X509_MALFORMED', `${clusterInfoPlace} contains no CA`, {
       ...(fault === undefined ? {} : { why: fault.detail, next: fault.next }),
     })
   }

@@ -58,7 +58,7 @@ export const createKey = definePhase<Sees>(keyRow('create-key'), {
       : [
           'kcert deletes Secret kubeadm-certs; to join a control-plane node after phase 8, run kubeadm init phase upload-certs --upload-certs',
         ]),
-    'until phase 8 is complete, do not join a control-plane node: it would get the keys of the wrong moment',
+    'until phase 8 is complete, do not join a control-plane node: its keys would not match those of the others',
   ],
 
   undo: (copies, now) => [...restoreFiles(copies, now), ...puttingCopiesAside(now, keyRotation)],
