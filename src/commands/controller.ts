@@ -1,4 +1,5 @@
 import { runController } from '../app/controller/controller.ts'
+import { controllerFlags } from '../app/controller/flags.ts'
 import { KcertCommand } from '../cli/base-command.ts'
 import { openClusterOf } from '../cli/cluster.ts'
 import * as Flag from '../cli/flags.ts'
@@ -39,14 +40,7 @@ code 4: the kubelet starts it again.`
   })
 
   static override flags = {
-    approve: Flag.value(
-      'FILE|builtin',
-      'approve what this policy approves: a file (docs/policy.md), builtin, kubelet-client or kubelet-serving',
-    ),
-    namespace: Flag.value('NAMESPACE', 'namespace of the Lease kcert-controller', {
-      char: 'n',
-      default: 'kube-system',
-    }),
+    ...controllerFlags,
     listen: Flag.value(
       'ADDRESS',
       'serve /healthz, /readyz and /metrics here, to every client that can connect; in a pod 0.0.0.0:9465',

@@ -20,7 +20,7 @@ import { Approver } from './approver.ts'
 import { createEvent } from './events.ts'
 import { type LoadedPolicies, PolicySource } from './policy-source.ts'
 import { detailOf, refusalOf } from './refusal.ts'
-import { missingRights, type Right, rightsToApprove, rightText } from './rights.ts'
+import { missingRights, type Right, rightsToApprove, rightsToLead, rightText } from './rights.ts'
 
 // `kcert controller --approve`: one leader approves pending requests. docs/decisions/0017-controller.md explains the design.
 
@@ -231,7 +231,8 @@ class Controller {
     const { cluster, log } = this.#ports
     const before = this.#missingText
     try {
-      this.#missing = await missingRights(cluster.objects, rightsToApprove(this.#settings.leaseNamespace))
+      const needed = [...rightsToApprove, ...rightsToLead(this.#settings.leaseNamespace)]
+      this.#missing = await missingRights(cluster.objects, needed)
       this.#missingText = this.#missing.map(rightText).join(', ')
     } catch (error) {
       if (!(error instanceof KcertError)) throw error

@@ -26,6 +26,8 @@ export function kubeletClientPolicy(settings: KubeletClientSettings = {}): Polic
   const { name = 'kubelet-client', onViolation = 'ignore', newNodesOnly = false } = settings
   return {
     name,
+    signerNames: [kubeletClient],
+    lookups: newNodesOnly ? ['access', 'nodes'] : ['access'],
     async evaluate(candidate, facts) {
       const { signerName } = candidate.object
       if (signerName !== kubeletClient) return outOfScope(name, `it is for ${kubeletClient}`)

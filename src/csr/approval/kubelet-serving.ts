@@ -45,9 +45,11 @@ export function kubeletServingPolicy(settings: KubeletServingSettings = {}): Pol
     clusterDomain: 'cluster.local',
     ...settings,
   }
-  const { name, onViolation } = options
+  const { name, onViolation, names } = options
   return {
     name,
+    signerNames: [kubeletServing],
+    lookups: ['nodes', 'cluster-addresses', ...(names === 'node' ? [] : (['served-certificates'] as const))],
     async evaluate(candidate, facts) {
       if (candidate.object.signerName !== kubeletServing)
         return outOfScope(name, `it is for ${kubeletServing}`)

@@ -16,8 +16,15 @@ export interface PolicyEvaluation {
   readonly findings: readonly Finding[]
 }
 
+/** A kind of lookup in the cluster. Each needs its own permissions. */
+export type Lookup = 'access' | 'nodes' | 'cluster-addresses' | 'served-certificates'
+
 export interface Policy {
   readonly name: string
+  /** Patterns of the signers that it approves requests for; "*" stops at a slash. */
+  readonly signerNames: readonly string[]
+  /** The lookups that it may make. */
+  readonly lookups: readonly Lookup[]
   evaluate(candidate: Candidate, facts: ApprovalFacts): Promise<PolicyEvaluation>
 }
 

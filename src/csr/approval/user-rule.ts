@@ -36,6 +36,8 @@ const reservedPrefix = 'system:'
 export function userRulePolicy(rule: UserRule): Policy {
   return {
     name: rule.name,
+    signerNames: rule.decision === 'approve' ? rule.signerNames : [],
+    lookups: [],
     evaluate: async (candidate) =>
       rule.decision === 'approve' ? approving(rule, candidate) : denying(rule, candidate),
   }

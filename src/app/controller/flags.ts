@@ -1,0 +1,13 @@
+import * as Flag from '../../cli/flags.ts'
+
+/** The flags of every command of the controller. */
+export const controllerFlags = {
+  approve: Flag.value(
+    'FILE|builtin',
+    'approve what this policy approves: a file (docs/policy.md), builtin, kubelet-client or kubelet-serving',
+  ),
+  namespace: Flag.value('NAMESPACE', 'namespace of the Lease kcert-controller', {
+    char: 'n',
+    default: 'kube-system',
+  }),
+}

@@ -1,0 +1,275 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Ajv } from 'ajv'
+import { afterAll, describe, expect, test } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { exampleImage, overlayPolicy } from '../../../scripts/docs/deploy.ts'
+import { clientRequest, servingRequest } from '../../../test/csr/made-requests.ts'
+import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
+import { labHelm } from '../../../test/scripts/lab-helm.ts'
+import { labKubectl } from '../../../test/scripts/lab-kubectl.ts'
+import { decide } from '../../csr/approval/decide.ts'
+import type { Lookup, Policy } from '../../csr/approval/policy.ts'
+import { builtinPolicies, readPolicies } from '../../csr/approval/policy-file.ts'
+import { renderYamlDocuments } from '../../output/yaml.ts'
+import { builtinPoliciesOf } from '../csr/policies.ts'
+import { defaultApiServerPorts, type ManifestSettings, manifestOf } from './manifest.ts'
+import { policyRights, signerGrant } from './policy-rights.ts'
+import type { RbacRule } from './rbac.ts'
+import { type Right, rightsToApprove, rightsToLead, rightText } from './rights.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'kcert-manifest-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+interface KubernetesObject {
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly rules?: readonly RbacRule[]
+  readonly roleRef?: { readonly kind: string; readonly name: string }
+  readonly subjects?: readonly object[]
+}
+
+const policyText = `apiVersion: kcert/v1
+kind: ApprovalPolicy
+rules:
+- builtin: kubelet-serving
+  names: node
+- {builtin: kubelet-client, newNodesOnly: true}
+- {name: a, decision: approve, signerNames: [example.com/serving, "example.com/*", "b.example.com/s*"], usernames: [ann]}
+- {name: b, decision: deny, signerNames: ["*/*"], groups: [ci]}
+`
+const ofFile = { name: 'policy.yaml', text: policyText, policies: await readPolicies(policyText, 'policy.yaml') }
+const ofOverlay = { name: overlayPolicy, policies: builtinPoliciesOf(overlayPolicy)! }
+const ofBuiltin = { name: 'builtin', policies: builtinPolicies }
+
+function objectsOf(settings: Partial<ManifestSettings>): KubernetesObject[] {
+  return manifestOf({
+    approve: ofOverlay,
+    image: exampleImage,
+    namespace: 'kube-system',
+    replicas: 2,
+    apiServerPorts: defaultApiServerPorts,
+    serviceMonitor: false,
+    ...settings,
+  }) as KubernetesObject[]
+}
+
+/** Returns what the roles grant to the service account, sorted. A role without a binding grants nothing. */
+function granted(objects: readonly KubernetesObject[], namespace: string): string[] {
+  const account = { kind: 'ServiceAccount', name: 'kcert-controller', namespace }
+  const bound = objects.filter(({ roleRef, kind, metadata }) =>
+    objects.some(
+      (binding) =>
+        roleRef === undefined &&
+        binding.kind === `${kind}Binding` &&
+        binding.metadata.namespace === metadata.namespace &&
+        binding.roleRef?.kind === kind &&
+        binding.roleRef.name === metadata.name &&
+        JSON.stringify(binding.subjects) === JSON.stringify([account]),
+    ),
+  )
+  return bound
+    .flatMap(({ rules = [], metadata }) =>
+      rules.flatMap(({ apiGroups: [group], resources: [resource], resourceNames: [name] = [], verbs }) =>
+        verbs.map((verb) => rightText({ verb, group, resource, ...given(name, metadata.namespace) })),
+      ),
+    )
+    .sort()
+}
+
+function given(name: string | undefined, namespace: string | undefined) {
+  return { ...(name !== undefined && { name }), ...(namespace !== undefined && { namespace }) }
+}
+
+test('grants what a policy for serving certificates needs, and nothing else', () => {
+  expect(granted(objectsOf({}), 'kube-system')).toEqual([
+    'approve signers.certificates.k8s.io kubernetes.io/kubelet-serving',
+    'create events in namespace default',
+    'create leases.coordination.k8s.io in namespace kube-system',
+    'get certificatesigningrequests.certificates.k8s.io',
+    'get configmaps cluster-info in namespace kube-public',
+    'get configmaps kube-root-ca.crt in namespace kube-system',
+    'get configmaps kubeadm-config in namespace kube-system',
+    'get leases.coordination.k8s.io kcert-controller in namespace kube-system',
+    'get nodes',
+    'list certificatesigningrequests.certificates.k8s.io',
+    'list endpointslices.discovery.k8s.io in namespace default',
+    'list nodes',
+    'list servicecidrs.networking.k8s.io',
+    'update certificatesigningrequests/approval.certificates.k8s.io',
+    'update leases.coordination.k8s.io kcert-controller in namespace kube-system',
+    'watch certificatesigningrequests.certificates.k8s.io',
+  ])
+})
+
+test.each([
+  ['builtin', ofBuiltin],
+  ['a file', ofFile],
+  ['no rule', { name: 'p', text: '', policies: [] }],
+])('grants exactly the permissions that kcert controller check asks for: %s', (_, approve) => {
+  const needed: Right[] = [...rightsToApprove, ...rightsToLead('own'), ...policyRights(approve.policies)]
+  expect(granted(objectsOf({ approve, namespace: 'own' }), 'own')).toEqual(needed.map(rightText).sort())
+  expect(new Set(needed.map(rightText)).size, 'no permission twice').toBe(needed.length)
+})
+
+test('rules of a file: each signer by name, nothing for a denial, no served certificates with names: node', () => {
+  const own = granted(objectsOf({ approve: ofFile }), 'kube-system')
+  expect(own.filter((right) => right.startsWith('approve'))).toEqual([
+    'approve signers.certificates.k8s.io b.example.com/*',
+    'approve signers.certificates.k8s.io example.com/*',
+    'approve signers.certificates.k8s.io example.com/serving',
+    'approve signers.certificates.k8s.io kubernetes.io/kube-apiserver-client-kubelet',
+    'approve signers.certificates.k8s.io kubernetes.io/kubelet-serving',
+  ])
+  expect(own).toContain('create subjectaccessreviews.authorization.k8s.io')
+  expect(own.join()).not.toContain('kube-root-ca.crt')
+})
+
+test.each([
+  ['example.com/serving', 'example.com/serving'],
+  ['example.com/*', 'example.com/*'],
+  ['example.com/s*', 'example.com/*'],
+  ['*/*', '*'],
+  ['*.example.com/serving', '*'],
+  ['serving*', undefined],
+  ['{namespace}.example.com/serving', undefined],
+])('a pattern of signers needs the narrowest grant that covers it: %s', (pattern, grant) => {
+  expect(signerGrant(pattern)).toBe(grant)
+})
+
+test('a policy makes only the lookups that it declares', async () => {
+  const lookupOf: Readonly<Record<string, Lookup>> = {
+    isAllowed: 'access',
+    findNode: 'nodes',
+    findNodesAt: 'nodes',
+    readClusterAddresses: 'cluster-addresses',
+    readServedCertificate: 'served-certificates',
+  }
+  // Without addresses, so that the names are also compared with the served certificate.
+  const node = { name: 'node-1', addresses: [], isControlPlane: false }
+  const lookedUp = async (policy: Policy): Promise<string[]> => {
+    const made = new Set<string>()
+    const bootstrap = { username: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] }
+    for (const request of [clientRequest(), clientRequest(bootstrap), servingRequest()]) {
+      const facts = fakeFacts({ nodes: [node], allowed: [], addresses: { apiServers: [], serviceCidrs: [] } })
+      await decide(request, [policy], facts)
+      for (const lookup of facts.lookups) made.add(lookupOf[lookup]!)
+    }
+    return [...made].sort()
+  }
+  for (const policy of [...builtinPolicies, ...ofFile.policies])
+    expect([policy.name, await lookedUp(policy)]).toEqual([policy.name, [...policy.lookups].sort()])
+})
+
+test('pods meet the Pod Security Standard "restricted", and each replica has its own node', () => {
+  const { spec } = objectsOf({ approve: ofFile }).find(({ kind }) => kind === 'Deployment') as unknown as {
+    spec: { replicas: number; template: { spec: Record<string, unknown> & { containers: object[] } } }
+  }
+  const pod = spec.template.spec
+  expect(pod.securityContext).toMatchObject({
+    runAsNonRoot: true,
+    runAsUser: 65_532,
+    seccompProfile: { type: 'RuntimeDefault' },
+  })
+  expect(pod.containers).toHaveLength(1)
+  expect(pod.containers[0]).toMatchObject({
+    command: [
+      ...['kcert', 'controller', '--approve', '/etc/kcert/policy.yaml', '--namespace', 'kube-system'],
+      ...['--listen', '0.0.0.0:9465', '--log-format', 'json'],
+    ],
+    livenessProbe: { httpGet: { path: '/healthz' } },
+    readinessProbe: { httpGet: { path: '/readyz' } },
+    resources: { limits: { memory: '128Mi' } },
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    },
+  })
+  expect(Object.keys(pod)).not.toEqual(expect.arrayContaining(['hostNetwork', 'hostPID', 'hostIPC']))
+  expect(spec.replicas).toBe(2)
+  expect(JSON.stringify(pod.affinity)).toContain('requiredDuringScheduling')
+})
+
+test('egress reaches kubelets only if a rule reads the certificates that they serve', () => {
+  const ports = (settings: Partial<ManifestSettings>): string =>
+    JSON.stringify(objectsOf(settings).find(({ kind }) => kind === 'NetworkPolicy'))
+  expect(ports({})).toContain('10250')
+  expect(ports({ approve: ofFile, apiServerPorts: [16443] })).not.toContain('10250')
+  expect(ports({ approve: ofFile, apiServerPorts: [16443] })).toContain('16443')
+})
+
+/** Objects in an order that does not depend on the program that printed them. */
+function sorted(objects: readonly object[]): object[] {
+  const keyOf = ({ kind, metadata }: KubernetesObject): string =>
+    [kind, metadata.namespace, metadata.name].join('\0')
+  return [...(objects as KubernetesObject[])].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+}
+
+function documentsIn(text: string): object[] {
+  return sorted(parseAllDocuments(text).flatMap((document) => (document.toJS() as object | null) ?? []))
+}
+
+test('the YAML is the data', () => {
+  const objects = objectsOf({ approve: ofFile, serviceMonitor: true })
+  expect(documentsIn(renderYamlDocuments(objects))).toEqual(sorted(objects))
+})
+
+const withKubectl = labKubectl === undefined ? 'skipped: the lab built no kubectl' : 'kubectl'
+describe(`deploy/kustomize (${withKubectl})`, () => {
+  test.skipIf(labKubectl === undefined)('the overlay approve-only is the manifest of its policy', () => {
+    const built = execFileSync(labKubectl!, ['kustomize', 'deploy/kustomize/overlays/approve-only'], {
+      encoding: 'utf8',
+    })
+    expect(documentsIn(built)).toEqual(sorted(objectsOf({})))
+  })
+})
+
+const withHelm = labHelm === undefined ? 'skipped: the lab built no helm' : 'helm'
+describe(`deploy/helm (${withHelm})`, () => {
+  const wide = policyText.replace('b.example.com/s*', '*/serving')
+  test.skipIf(labHelm === undefined).each<[string, Partial<ManifestSettings>, string[]]>([
+    ['defaults', {}, []],
+    ['builtin', { approve: ofBuiltin }, ['--set', 'approve=builtin']],
+    [
+      'a policy file',
+      { approve: ofFile, namespace: 'default', replicas: 3, apiServerPorts: [16443], serviceMonitor: true },
+      [
+        ...['--set-file', `policy=${join(folder, 'policy.yaml')}`, '--namespace', 'default'],
+        ...['--set', 'replicas=3,apiServerPorts={16443},serviceMonitor=true'],
+      ],
+    ],
+    [
+      'a policy for every signer',
+      { approve: { name: 'wide.yaml', text: wide, policies: await readPolicies(wide, 'wide.yaml') } },
+      ['--set-file', `policy=${join(folder, 'wide.yaml')}`],
+    ],
+  ])('renders the manifest: %s', (_, settings, flags) => {
+    writeFileSync(join(folder, 'policy.yaml'), policyText)
+    writeFileSync(join(folder, 'wide.yaml'), wide)
+    const namespace = settings.namespace ?? 'kube-system'
+    const rendered = execFileSync(
+      labHelm!,
+      ['template', 'kcert', 'deploy/helm', '--set', `image=${exampleImage}`, '-n', namespace, ...flags],
+      { encoding: 'utf8' },
+    )
+    expect(documentsIn(rendered)).toEqual(sorted(objectsOf(settings)))
+  })
+
+  test('the schema accepts the default values with an image, and rejects unknown and malformed ones', () => {
+    const validate = new Ajv().compile(JSON.parse(readFileSync('deploy/helm/values.schema.json', 'utf8')))
+    const values = parse(readFileSync('deploy/helm/values.yaml', 'utf8')) as object
+    expect(validate({ ...values, image: exampleImage })).toBe(true)
+    for (const wrong of [
+      {},
+      { image: 'a b' },
+      { image: exampleImage, approve: 'everything' },
+      { image: exampleImage, replicas: 0 },
+      { image: exampleImage, apiServerPorts: [0] },
+      { image: exampleImage, replica: 2 },
+    ])
+      expect([wrong, validate({ ...values, ...wrong })]).toEqual([wrong, false])
+  })
+})

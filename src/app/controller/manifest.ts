@@ -1,0 +1,213 @@
+import type { Policy } from '../../csr/approval/policy.ts'
+import { controllerName } from '../../csr/controller-events.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import type { ApprovedBy } from './approved-by.ts'
+import { lookupsOf, policyRights } from './policy-rights.ts'
+import { rolesOf } from './rbac.ts'
+import { rightsToApprove, rightsToLead } from './rights.ts'
+
+// The objects that run the controller in a cluster, as data. `kcert controller manifest`, deploy/kustomize and deploy/helm have
+// the same ones: scripts/docs/deploy.ts writes those from here.
+
+export interface ManifestSettings {
+  readonly approve: ApprovedBy
+  readonly image: string
+  /** Of the controller and of its Lease. */
+  readonly namespace: string
+  readonly replicas: number
+  /** The ports on which API servers listen, for the NetworkPolicy. */
+  readonly apiServerPorts: readonly number[]
+  /** Adds a ServiceMonitor of the Prometheus operator, and its Service. */
+  readonly serviceMonitor: boolean
+}
+
+export const defaultApiServerPorts: readonly number[] = [443, 6443]
+const policyFolder = '/etc/kcert'
+
+const policyFile = 'policy.yaml'
+const policyMap = `${controllerName}-policy`
+const httpPort = 9465
+const kubeletPort = 10_250
+const labels = { 'app.kubernetes.io/name': controllerName }
+const selector = { matchLabels: labels }
+
+/** Throws KCERT_USAGE for a value that no registry could serve. */
+export function checkImage(image: string): void {
+  if (/^[a-z0-9][\w.:/@+-]*$/i.test(image)) return
+  throw new KcertError('KCERT_USAGE', `invalid --image ${JSON.stringify(image)}`, {
+    why: 'the form is REGISTRY/NAME:TAG or REGISTRY/NAME@DIGEST',
+    next: '--image registry.example.com/kcert:0.1.0',
+  })
+}
+
+/** Returns the port. Throws KCERT_USAGE. */
+export function checkPort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
+  if (port >= 1 && port <= 65_535) return port
+  throw new KcertError('KCERT_USAGE', `invalid --api-server-port ${JSON.stringify(text)}`, {
+    why: 'a port is a number from 1 to 65535',
+    next: '--api-server-port 6443',
+  })
+}
+
+/** Returns every object, in the order in which they are applied. */
+export function manifestOf(settings: ManifestSettings): readonly object[] {
+  const { approve, namespace, serviceMonitor } = settings
+  const arguments_ = [
+    '--approve',
+    approve.text === undefined ? approve.name : `${policyFolder}/${policyFile}`,
+  ]
+  return [
+    ...sharedObjects(settings, arguments_),
+    ...approvalRoles(approve.policies, namespace),
+    ...(approve.text === undefined
+      ? []
+      : [
+          {
+            apiVersion: 'v1',
+            kind: 'ConfigMap',
+            metadata: metadataOf(namespace, policyMap),
+            data: { [policyFile]: approve.text },
+          },
+        ]),
+    ...(serviceMonitor ? monitoring(namespace) : []),
+  ]
+}
+
+/** Returns the objects of every controller. `enabled` are the flags that enable its parts. */
+export function sharedObjects(settings: ManifestSettings, enabled: readonly string[]): readonly object[] {
+  const { namespace } = settings
+  const account = { name: controllerName, namespace }
+  return [
+    {
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: metadataOf(namespace),
+      automountServiceAccountToken: false,
+    },
+    ...rolesOf(`${controllerName}-election`, rightsToLead(namespace), account),
+    deployment(settings, enabled),
+    {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: metadataOf(namespace),
+      spec: { maxUnavailable: 1, selector },
+    },
+    networkPolicy(settings),
+  ]
+}
+
+/** Returns the roles that --approve needs with these policies. */
+export function approvalRoles(policies: readonly Policy[], namespace: string): readonly object[] {
+  const rights = [...rightsToApprove, ...policyRights(policies)]
+  return rolesOf(`${controllerName}-approve`, rights, { name: controllerName, namespace })
+}
+
+function metadataOf(namespace: string, name: string = controllerName) {
+  return { name, namespace, labels }
+}
+
+function deployment(
+  { approve, image, namespace, replicas }: ManifestSettings,
+  enabled: readonly string[],
+): object {
+  const probe = (path: string, more: object) => ({ httpGet: { path, port: 'http' }, ...more })
+  const hasPolicy = approve.text !== undefined
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: metadataOf(namespace),
+    spec: {
+      replicas,
+      // A new pod needs the node of an old one.
+      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } },
+      selector,
+      template: {
+        metadata: { labels },
+        spec: {
+          serviceAccountName: controllerName,
+          automountServiceAccountToken: true,
+          affinity: {
+            podAntiAffinity: {
+              requiredDuringSchedulingIgnoredDuringExecution: [
+                { topologyKey: 'kubernetes.io/hostname', labelSelector: selector },
+              ],
+            },
+          },
+          // The Pod Security Standard "restricted".
+          securityContext: {
+            runAsNonRoot: true,
+            runAsUser: 65_532,
+            runAsGroup: 65_532,
+            seccompProfile: { type: 'RuntimeDefault' },
+          },
+          containers: [
+            {
+              name: 'kcert',
+              image,
+              command: [
+                ...['kcert', 'controller', ...enabled, '--namespace', namespace],
+                ...['--listen', `0.0.0.0:${httpPort}`, '--log-format', 'json'],
+              ],
+              ports: [{ name: 'http', containerPort: httpPort, protocol: 'TCP' }],
+              livenessProbe: probe('/healthz', { periodSeconds: 20, failureThreshold: 3 }),
+              readinessProbe: probe('/readyz', { periodSeconds: 10 }),
+              resources: { requests: { cpu: '10m', memory: '80Mi' }, limits: { memory: '128Mi' } },
+              securityContext: {
+                allowPrivilegeEscalation: false,
+                readOnlyRootFilesystem: true,
+                capabilities: { drop: ['ALL'] },
+              },
+              ...(hasPolicy && {
+                volumeMounts: [{ name: 'policy', mountPath: policyFolder, readOnly: true }],
+              }),
+            },
+          ],
+          ...(hasPolicy && { volumes: [{ name: 'policy', configMap: { name: policyMap } }] }),
+        },
+      },
+    },
+  }
+}
+
+/** Lets pods and nodes reach the probes and metrics, and the controller reach the API server and, to compare names, kubelets. */
+export function networkPolicy({ approve, apiServerPorts, namespace }: ManifestSettings): object {
+  const tcp = (port: number | string) => ({ protocol: 'TCP', port })
+  const reachesKubelets = lookupsOf(approve.policies).includes('served-certificates')
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: metadataOf(namespace),
+    spec: {
+      podSelector: selector,
+      policyTypes: ['Ingress', 'Egress'],
+      ingress: [{ ports: [tcp('http')] }],
+      egress: [
+        { ports: apiServerPorts.map(tcp) },
+        ...(reachesKubelets ? [{ ports: [tcp(kubeletPort)] }] : []),
+      ],
+    },
+  }
+}
+
+/** Returns the objects by which the Prometheus operator finds the metrics. */
+function monitoring(namespace: string): readonly object[] {
+  return [
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: metadataOf(namespace),
+      spec: {
+        clusterIP: 'None',
+        selector: labels,
+        ports: [{ name: 'http', port: httpPort, targetPort: 'http', protocol: 'TCP' }],
+      },
+    },
+    {
+      apiVersion: 'monitoring.coreos.com/v1',
+      kind: 'ServiceMonitor',
+      metadata: metadataOf(namespace),
+      spec: { selector, endpoints: [{ port: 'http', path: '/metrics' }] },
+    },
+  ]
+}

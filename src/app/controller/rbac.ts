@@ -1,0 +1,56 @@
+import type { Right } from './rights.ts'
+
+/** A rule of a Role or ClusterRole. */
+export interface RbacRule {
+  readonly apiGroups: readonly [string]
+  readonly resources: readonly [string]
+  readonly resourceNames?: readonly [string]
+  readonly verbs: readonly string[]
+}
+
+/** Returns the rules that grant these permissions, and no others: one for each resource and name. */
+export function rulesOf(rights: readonly Right[]): readonly RbacRule[] {
+  const rules = new Map<string, RbacRule>()
+  for (const { verb, group, resource, name } of rights) {
+    const key = JSON.stringify([group, resource, name])
+    const verbs = [...(rules.get(key)?.verbs ?? []), verb]
+    const resourceNames = name !== undefined && { resourceNames: [name] as const }
+    rules.set(key, { apiGroups: [group], resources: [resource], ...resourceNames, verbs })
+  }
+  return [...rules.values()]
+}
+
+/** Returns the permissions of the whole cluster, and those of each namespace, sorted by name. */
+export function byNamespace(rights: readonly Right[]): readonly [namespace: string | undefined, Right[]][] {
+  const namespaces = [...new Set(rights.flatMap(({ namespace }) => namespace ?? []))].sort()
+  return [undefined, ...namespaces]
+    .map((namespace): [string | undefined, Right[]] => [
+      namespace,
+      rights.filter((right) => right.namespace === namespace),
+    ])
+    .filter(([, some]) => some.length > 0)
+}
+
+const apiGroup = 'rbac.authorization.k8s.io'
+
+/** Returns roles with a name that grant these permissions to a service account, each with its binding. */
+export function rolesOf(
+  name: string,
+  rights: readonly Right[],
+  account: { readonly name: string; readonly namespace: string },
+): readonly object[] {
+  return byNamespace(rights).flatMap(([namespace, some]) => {
+    const kind = namespace === undefined ? 'ClusterRole' : 'Role'
+    const metadata = { name, ...(namespace !== undefined && { namespace }) }
+    return [
+      { apiVersion: `${apiGroup}/v1`, kind, metadata, rules: rulesOf(some) },
+      {
+        apiVersion: `${apiGroup}/v1`,
+        kind: `${kind}Binding`,
+        metadata,
+        roleRef: { apiGroup, kind, name },
+        subjects: [{ kind: 'ServiceAccount', ...account }],
+      },
+    ]
+  })
+}

@@ -1,0 +1,74 @@
+import { approvedBy, checkNamespace } from '../../app/controller/approved-by.ts'
+import { controllerFlags } from '../../app/controller/flags.ts'
+import { checkImage, checkPort, defaultApiServerPorts, manifestOf } from '../../app/controller/manifest.ts'
+import { signersOf } from '../../app/controller/policy-rights.ts'
+import { KcertCommand } from '../../cli/base-command.ts'
+import * as Flag from '../../cli/flags.ts'
+import { renderJson } from '../../output/json.ts'
+import { renderYamlDocuments } from '../../output/yaml.ts'
+
+export default class ControllerManifest extends KcertCommand {
+  static override summary = 'Print the Kubernetes objects that run kcert controller in a cluster.'
+
+  static override description =
+    `Prints a Deployment with two replicas on different nodes, its service account, a PodDisruptionBudget and a NetworkPolicy. The pods meet
+the Pod Security Standard "restricted". RBAC grants what the policy needs and nothing else: to approve for its signers, and to read what
+its rules compare a CSR with.
+
+A policy file becomes a ConfigMap. If you change its signers or rules later, print the objects again, because RBAC changes too.
+
+The NetworkPolicy lets the controller connect to the API server and to the port 10250 of kubelets. If your API servers listen on another
+port than 443 or 6443, name it with --api-server-port. It counts after the translation of Service addresses.`
+
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'the objects were printed',
+    usage: 'wrong usage, or a policy that cannot be read',
+    refused: 'other users can change the policy file',
+  })
+
+  static override examples = KcertCommand.examplesOf({
+    "Approve kubelets' serving certificates":
+      'kcert controller manifest --approve kubelet-serving --image registry.example.com/kcert:0.1.0 | kubectl apply -f -',
+    'Apply your own policy, with a ServiceMonitor of the Prometheus operator':
+      'kcert controller manifest --approve policy.yaml --image registry.example.com/kcert:0.1.0 --service-monitor',
+    'Compare the objects with those of the cluster':
+      'kcert controller manifest --approve builtin --image registry.example.com/kcert:0.1.0 -n kcert | kubectl diff -f -',
+  })
+
+  static override flags = {
+    ...controllerFlags,
+    image: Flag.value('IMAGE', 'image that contains kcert', { required: true }),
+    replicas: Flag.number('N', 'number of pods; one of them acts', { default: 2, min: 1 }),
+    'api-server-port': Flag.repeated(
+      'PORT',
+      `port of API servers; may be repeated (default ${defaultApiServerPorts.join(' and ')})`,
+    ),
+    'service-monitor': Flag.boolean('add a ServiceMonitor of the Prometheus operator, and its Service'),
+    output: Flag.format(['yaml', 'json'], 'output format'),
+  }
+
+  protected override async perform() {
+    const { flags } = await this.parse(ControllerManifest)
+    const { namespace, image, replicas } = flags
+    checkNamespace(namespace)
+    checkImage(image)
+    const approve = await approvedBy(flags.approve, this.context)
+    const items = manifestOf({
+      ...{ approve, image, namespace, replicas },
+      apiServerPorts: flags['api-server-port']?.map(checkPort) ?? defaultApiServerPorts,
+      serviceMonitor: flags['service-monitor'],
+    })
+    const wide = signersOf(approve.policies).filter((signer) => signer.endsWith('*'))
+    this.note(
+      wide.map((signer) => {
+        const which = signer === '*' ? 'every signer' : `every signer of ${signer.slice(0, -'/*'.length)}`
+        return `RBAC lets the controller approve for ${which}, because signerNames of the policy has a pattern`
+      }),
+    )
+    return this.answer(
+      flags.output === 'json'
+        ? renderJson({ apiVersion: 'v1', kind: 'List', items })
+        : renderYamlDocuments(items),
+    )
+  }
+}
