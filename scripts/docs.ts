@@ -4,6 +4,7 @@ import { Config, Plugin } from '@oclif/core'
 import { architecturePage } from './docs/architecture.ts'
 import { commandPages } from './docs/commands.ts'
 import { dependencyPage } from './docs/dependencies.ts'
+import { deployFiles } from './docs/deploy.ts'
 import { errorPage } from './docs/errors.ts'
 import { problemPage } from './docs/problems.ts'
 import { refusalPage } from './docs/refusals.ts'
@@ -23,6 +24,7 @@ const generated = new Map<string, string>([
   ['docs/problems.md', problemPage()],
   ['docs/refusals.md', refusalPage()],
   ...schemaFiles(),
+  ...deployFiles(),
 ])
 const left = globSync(['docs/commands/*.md', 'docs/schemas/*.json']).filter((path) => !generated.has(path))
 const stale = [...generated].filter(

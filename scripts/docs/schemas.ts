@@ -1,5 +1,6 @@
 import { toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
+import { controllerCheckSchema } from '../../src/app/controller/check-report.ts'
 import { descriptionsSchema } from '../../src/app/csr/description-report.ts'
 import { versionSchema } from '../../src/app/version-report.ts'
 import { auditPolicyCheckSchema, auditReportSchema } from '../../src/audit/report.ts'
@@ -61,6 +62,7 @@ const kinds: Record<string, GenericSchema> = {
   ApprovalPolicy: policySchema,
   AuditPolicyCheck: auditPolicyCheckSchema,
   AuditReport: auditReportSchema,
+  ControllerCheck: controllerCheckSchema,
   Inventory: inventorySchema,
   Discovery: discoverySchema,
   InspectionReport: inspectionReportSchema,

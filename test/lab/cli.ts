@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { down, joinNode, removeNode, up } from './cluster.ts'
 import { endRunningCommands, runOnTerminal } from './command.ts'
 import { kubectlCommand } from './kubectl.ts'
+import { buildHelm } from './helm.ts'
 import { describeError, LabError } from './lab-error.ts'
 import { onNodeWithTerminal } from './node.ts'
 import { restore, save } from './save.ts'
@@ -27,6 +28,7 @@ const usage = `npm run lab -- COMMAND   a kubeadm cluster on this machine; test/
   remove NODE               drains, resets and removes a node
   upgrade --to 1.37 [NODE…] kubeadm upgrade of these nodes, one after the other; without names of all that are behind
   probe [--help]            fresh TLS connections, counted and judged
+  helm                      builds helm, for the test of deploy/helm, and prints its path
   endure [--times 20]       up, save, restore and down in a row, counted
 `
 
@@ -93,6 +95,9 @@ const commands: Record<string, Command> = {
   async probe(args) {
     const { probeCommand } = await import('./prober.ts')
     return probeCommand(args, steps)
+  },
+  async helm() {
+    process.stdout.write(`${await buildHelm(steps)}\n`)
   },
   async endure(args) {
     const { endure } = await import('./endurance.ts')

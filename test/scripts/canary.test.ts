@@ -92,6 +92,16 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--approve', 'builtin', '--listen', 'key.pem'],
     [],
   ],
+  'controller:check': [
+    ['--approve', 'builtin'],
+    ['--approve', 'key.pem'],
+    ['--approve', 'secrets.yaml'],
+  ],
+  'controller:manifest': [
+    ['--approve', 'key.pem', '--image', 'x'],
+    ['--approve', 'secrets.yaml', '--image', 'x'],
+    ['--approve', 'builtin', '--image', 'x', '--api-server-port', 'key.pem'],
+  ],
   'csr:approve': [
     ['pending', 'nobody', '--dry-run'],
     ['--policy', 'builtin'],

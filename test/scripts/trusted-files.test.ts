@@ -75,6 +75,7 @@ const kinds: Readonly<Record<string, readonly [kind: string, file: string]>> = {
 /** Other arguments that a command needs before it reads the file. */
 const besides: Readonly<Record<string, readonly string[]>> = {
   'ca:sign': ['--ca', 'ca.crt', '--ca-key', 'ca.key', '--profile', 'x', '--out', 'o', 'request.pem'],
+  'controller:manifest': ['--image', 'x'],
   'csr:check': ['name'],
   'kubelet:manage': [
     '--cert-dir',

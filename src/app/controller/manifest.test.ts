@@ -41,6 +41,8 @@ rules:
 - {name: b, decision: deny, signerNames: ["*/*"], groups: [ci]}
 `
 const ofFile = { name: 'policy.yaml', text: policyText, policies: await readPolicies(policyText, 'policy.yaml') }
+const wideText = policyText.replace('b.example.com/s*', '*/serving')
+const ofWide = { name: 'wide.yaml', text: wideText, policies: await readPolicies(wideText, 'wide.yaml') }
 const ofOverlay = { name: overlayPolicy, policies: builtinPoliciesOf(overlayPolicy)! }
 const ofBuiltin = { name: 'builtin', policies: builtinPolicies }
 
@@ -229,7 +231,6 @@ describe(`deploy/kustomize (${withKubectl})`, () => {
 
 const withHelm = labHelm === undefined ? 'skipped: the lab built no helm' : 'helm'
 describe(`deploy/helm (${withHelm})`, () => {
-  const wide = policyText.replace('b.example.com/s*', '*/serving')
   test.skipIf(labHelm === undefined).each<[string, Partial<ManifestSettings>, string[]]>([
     ['defaults', {}, []],
     ['builtin', { approve: ofBuiltin }, ['--set', 'approve=builtin']],
@@ -243,12 +244,12 @@ describe(`deploy/helm (${withHelm})`, () => {
     ],
     [
       'a policy for every signer',
-      { approve: { name: 'wide.yaml', text: wide, policies: await readPolicies(wide, 'wide.yaml') } },
+      { approve: ofWide },
       ['--set-file', `policy=${join(folder, 'wide.yaml')}`],
     ],
   ])('renders the manifest: %s', (_, settings, flags) => {
     writeFileSync(join(folder, 'policy.yaml'), policyText)
-    writeFileSync(join(folder, 'wide.yaml'), wide)
+    writeFileSync(join(folder, 'wide.yaml'), wideText)
     const namespace = settings.namespace ?? 'kube-system'
     const rendered = execFileSync(
       labHelm!,

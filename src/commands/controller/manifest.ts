@@ -13,7 +13,7 @@ export default class ControllerManifest extends KcertCommand {
   static override description =
     `Prints a Deployment with two replicas on different nodes, its service account, a PodDisruptionBudget and a NetworkPolicy. The pods meet
 the Pod Security Standard "restricted". RBAC grants what the policy needs and nothing else: to approve for its signers, and to read what
-its rules compare a CSR with.
+its rules compare a CSR with. The namespace must exist.
 
 A policy file becomes a ConfigMap. If you change its signers or rules later, print the objects again, because RBAC changes too.
 

@@ -1,0 +1,165 @@
+import { readFileSync } from 'node:fs'
+import type { ApprovedBy } from '../../src/app/controller/approved-by.ts'
+import {
+  approvalRoles,
+  defaultApiServerPorts,
+  type ManifestSettings,
+  manifestOf,
+  networkPolicy,
+  sharedObjects,
+} from '../../src/app/controller/manifest.ts'
+import { lookupRights, lookups } from '../../src/app/controller/policy-rights.ts'
+import { byNamespace, rulesOf } from '../../src/app/controller/rbac.ts'
+import { type Right, rightsToApprove } from '../../src/app/controller/rights.ts'
+import { builtinPoliciesOf } from '../../src/app/csr/policies.ts'
+import { builtinPolicies } from '../../src/csr/approval/policy-file.ts'
+import { renderYaml, renderYamlDocuments } from '../../src/output/yaml.ts'
+
+// deploy/kustomize and the generated files of deploy/helm, from the objects of `kcert controller manifest`.
+
+const { version, description } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+  readonly version: string
+  readonly description: string
+}
+const note = '# Written by `npm run docs` from src/app/controller/manifest.ts.\n'
+
+/** Returns the generated files of deploy/. */
+export function deployFiles(): [path: string, text: string][] {
+  return [...kustomizeFiles(), ...helmFiles()].map(([path, text]) => [`deploy/${path}`, `${note}${text}`])
+}
+
+/** What the overlay approve-only approves. */
+export const overlayPolicy = 'kubelet-serving'
+/** Replace it with `images` of a kustomization. */
+export const exampleImage = `registry.example.com/kcert:${version}`
+const namespace = 'kube-system'
+
+function kustomizeFiles(): [path: string, text: string][] {
+  const settings = {
+    image: exampleImage,
+    ...{ namespace, replicas: 2, apiServerPorts: defaultApiServerPorts, serviceMonitor: false },
+  }
+  const base: ManifestSettings = { ...settings, approve: { name: '', policies: [] } }
+  const policies = builtinPoliciesOf(overlayPolicy) ?? []
+  const overlay: ManifestSettings = { ...settings, approve: { name: overlayPolicy, policies } }
+  const kustomization = (fields: object): string =>
+    renderYaml({ apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization', ...fields })
+  return [
+    ['kustomize/base/kustomization.yaml', kustomization({ resources: ['objects.yaml'] })],
+    ['kustomize/base/objects.yaml', renderYamlDocuments(sharedObjects(base, []))],
+    [
+      'kustomize/overlays/approve-only/kustomization.yaml',
+      kustomization({
+        resources: ['../../base', 'rbac.yaml'],
+        patches: [{ path: 'deployment.yaml' }, { path: 'network-policy.yaml' }],
+      }),
+    ],
+    ['kustomize/overlays/approve-only/rbac.yaml', renderYamlDocuments(approvalRoles(policies, namespace))],
+    ['kustomize/overlays/approve-only/deployment.yaml', renderYaml(commandPatch(manifestOf(overlay)))],
+    ['kustomize/overlays/approve-only/network-policy.yaml', renderYaml(networkPolicy(overlay))],
+  ]
+}
+
+interface KubernetesObject {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+}
+
+interface Deployment extends KubernetesObject {
+  readonly spec: {
+    readonly template: {
+      readonly spec: { readonly containers: readonly { readonly name: string; readonly command: unknown }[] }
+    }
+  }
+}
+
+/** Returns the strategic merge patch that sets the command of the container. */
+function commandPatch(objects: readonly object[]): object {
+  const { apiVersion, kind, metadata, spec } = objects.find(
+    (object) => (object as KubernetesObject).kind === 'Deployment',
+  ) as Deployment
+  const containers = spec.template.spec.containers.map(({ name, command }) => ({ name, command }))
+  return {
+    ...{ apiVersion, kind, metadata: { name: metadata.name, namespace: metadata.namespace } },
+    spec: { template: { spec: { containers } } },
+  }
+}
+
+// Values of the objects that Helm replaces.
+const tokens = {
+  image: '{{ .Values.image | quote }}',
+  namespace: '{{ .Release.Namespace | quote }}',
+  replicas: '{{ .Values.replicas }}',
+  port: '{{ . }}',
+  policy: '{{ .Values.policy | toJson }}',
+}
+const token = (name: keyof typeof tokens): string => `@${name}@`
+
+/** Parts of the objects that only some values need: a block of lines, and the action that opens it. */
+const conditions: readonly (readonly [lines: RegExp, action: string])[] = [
+  [/^ +- protocol: TCP\n +port: \{\{ \. \}\}\n/m, 'range .Values.apiServerPorts'],
+  [
+    /^ +- ports:\n +- protocol: TCP\n +port: 10250\n/m,
+    'if has "served-certificates" (include "kcert.policy" . | fromJson).lookups',
+  ],
+  [/^ +volumeMounts:\n +- name: .*\n(?: +(?:mountPath|readOnly): .*\n)+/m, 'if .Values.policy'],
+  [/^ +volumes:\n +- name: .*\n +configMap:\n +name: .*\n/m, 'if .Values.policy'],
+  [/^---\n(?:(?!---\n).*\n)*kind: ConfigMap\n(?:(?!---\n).*\n)*/m, 'if .Values.policy'],
+  [/^---\n.*\nkind: Service\n(?:.*\n)*/m, 'if .Values.serviceMonitor'],
+]
+
+function helmFiles(): [path: string, text: string][] {
+  const chart = {
+    ...{ apiVersion: 'v2', name: 'kcert', description, type: 'application', version, appVersion: version },
+  }
+  return [
+    ['helm/Chart.yaml', renderYaml(chart)],
+    ['helm/files/rights.yaml', renderYaml(rightsForHelm())],
+    ['helm/templates/objects.yaml', objectsTemplate()],
+  ]
+}
+
+function rightsForHelm(): object {
+  const part = (rights: readonly Right[]) => {
+    const rules = byNamespace(rights).map(([where, some]) => [where, rulesOf(some)] as const)
+    return {
+      cluster: rules.find(([where]) => where === undefined)?.[1] ?? [],
+      namespaces: Object.fromEntries(rules.flatMap(([where, some]) => (where ? [[where, some]] : []))),
+    }
+  }
+  return {
+    approve: part(rightsToApprove),
+    lookups: lookups.map((name) => ({ name, ...part(lookupRights[name]) })),
+  }
+}
+
+function objectsTemplate(): string {
+  const approve: ApprovedBy = { name: '', text: token('policy'), policies: builtinPolicies }
+  const roles = approvalRoles(builtinPolicies, token('namespace')).map((object) => JSON.stringify(object))
+  const objects = manifestOf({
+    ...{ approve, image: token('image'), namespace: token('namespace') },
+    // Their places in the text are found by these strings.
+    replicas: token('replicas') as unknown as number,
+    apiServerPorts: [token('port') as unknown as number],
+    serviceMonitor: true,
+  }).filter((object) => !roles.includes(JSON.stringify(object)))
+  let text = `---\n${renderYamlDocuments(objects)}`
+  for (const [name, action] of Object.entries(tokens)) text = replaced(text, `"@${name}@"`, action)
+  text = replaced(
+    text,
+    '- /etc/kcert/policy.yaml\n',
+    '- {{ if .Values.policy }}/etc/kcert/policy.yaml{{ else }}{{ .Values.approve | quote }}{{ end }}\n',
+  )
+  for (const [lines, action] of conditions) {
+    const [block] = lines.exec(text) ?? []
+    if (block === undefined) throw new Error(`no object has ${lines}`)
+    text = text.replace(lines, () => `{{- ${action} }}\n${block}{{- end }}\n`)
+  }
+  return text
+}
+
+function replaced(text: string, from: string, to: string): string {
+  if (!text.includes(from)) throw new Error(`no object has ${from}`)
+  return text.replaceAll(from, () => to)
+}

@@ -1,0 +1,130 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import type { AccessRule } from '../fakes/api-server-access.ts'
+import { freePort } from '../node/ports.ts'
+import { conditionsOf, operatorOf, putCluster, putServing } from './cluster-session.ts'
+import { Daemon } from './daemon.ts'
+import { violations } from './schemas.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+// `kcert controller manifest` and `check`: the permissions of the one are those of the other, and suffice for the controller.
+
+const folder = temporaryFolder('controller-install')
+const image = 'registry.example.com/kcert:0.1.0'
+let server: FakeApiServer
+let kcert: ReturnType<typeof operatorOf>
+
+beforeEach(async () => {
+  await server?.close()
+  server = await startApiServer({
+    tokens: { pod: { username: 'approver', groups: ['system:authenticated'] } },
+  })
+  putCluster(server)
+  kcert = operatorOf(server, folder)
+  server.writeKubeconfig(join(folder, 'pod.conf'), { token: 'pod' })
+})
+afterEach(() => Daemon.killAll())
+afterAll(() => server.close())
+
+interface Role {
+  readonly kind: string
+  readonly rules: readonly {
+    readonly apiGroups: string[]
+    readonly resources: string[]
+    readonly resourceNames?: string[]
+    readonly verbs: string[]
+  }[]
+}
+
+/** Gives the pod what the roles of the manifest grant. */
+async function applyManifest(...flags: readonly string[]): Promise<void> {
+  const { stdout, exit } = await kcert(['controller', 'manifest', '--image', image, ...flags])
+  expect(exit).toBe(0)
+  const objects = parseAllDocuments(stdout).map((document) => document.toJS() as Role)
+  server.rules = objects
+    .filter(({ kind }) => /^(?:Cluster)?Role$/.test(kind))
+    .flatMap(({ rules }) =>
+      rules.map(
+        ({ apiGroups: groups, resources, resourceNames, verbs }): AccessRule => ({
+          ...{ user: 'approver', groups, resources, verbs },
+          ...(resourceNames && { names: resourceNames }),
+        }),
+      ),
+    )
+}
+
+const checkAsPod = (...flags: readonly string[]) =>
+  kcert(['controller', 'check', '--kubeconfig', 'pod.conf', ...flags])
+
+test('with the permissions of the manifest, the check is complete, and the controller approves', {
+  retry: 2,
+}, async () => {
+  await applyManifest('--approve', 'kubelet-serving')
+  const checked = await checkAsPod('--approve', 'kubelet-serving', '-o', 'json')
+  expect(checked.exit).toBe(0)
+  const report = JSON.parse(checked.stdout)
+  expect(violations('ControllerCheck', report)).toEqual([])
+  expect(report).toMatchObject({ user: 'approver', namespace: 'kube-system', missing: 0 })
+  expect(report.permissions).toHaveLength(16)
+
+  const listen = `127.0.0.1:${await freePort()}`
+  putServing(server, 'csr-1')
+  const line = ['controller', '--kubeconfig', 'pod.conf', '--approve', 'kubelet-serving', '--listen', listen]
+  const daemon = new Daemon(line, folder)
+  await daemon.says(/approved csr="csr-1"/)
+  expect(conditionsOf(server, 'csr-1')).toContain('Approved')
+  expect(await (await fetch(`http://${listen}/readyz`)).text()).toContain('[+]permissions ok')
+  expect(await daemon.kill('SIGTERM')).toBe(0)
+})
+
+test('names each missing permission, and what needs it', async () => {
+  await applyManifest('--approve', 'kubelet-serving')
+  server.rules = server.rules.filter(({ resources }) => !resources.includes('signers'))
+  const { stdout, exit } = await checkAsPod('--approve', 'builtin')
+  expect(exit).toBe(3)
+  expect(stdout).toContain('3 of 18 permissions are missing to approver\n')
+  const missing = stdout.split('\n').filter((line) => line.startsWith('no '))
+  expect(missing.map((line) => line.split(/ {2,}/).slice(1, 4))).toEqual([
+    ['approve', 'signers.certificates.k8s.io', 'kubernetes.io/kube-apiserver-client-kubelet'],
+    ['approve', 'signers.certificates.k8s.io', 'kubernetes.io/kubelet-serving'],
+    ['create', 'subjectaccessreviews.authorization.k8s.io', expect.stringContaining('policy')],
+  ])
+})
+
+test('a policy file becomes a ConfigMap that the controller reads', async () => {
+  const text =
+    'apiVersion: kcert/v1\nkind: ApprovalPolicy\nrules:\n- {name: all, decision: approve, signerNames: ["*/*"], usernames: [ann]}\n'
+  writeFileSync(join(folder, 'policy.yaml'), text, { mode: 0o600 })
+  const line = ['controller', 'manifest', '--approve', 'policy.yaml', '--image', image, '-n', 'kcert']
+  const { stdout, stderr } = await kcert([...line, '--service-monitor', '-o', 'json'])
+  const { kind, items } = JSON.parse(stdout) as { kind: string; items: { kind: string; data?: object }[] }
+  expect(kind).toBe('List')
+  expect(items.find((one) => one.kind === 'ConfigMap')?.data).toEqual({ 'policy.yaml': text })
+  expect(items.map((one) => one.kind)).toContain('ServiceMonitor')
+  expect(stderr).toBe(
+    'note: RBAC lets the controller approve for every signer, because signerNames of the policy has a pattern\n',
+  )
+})
+
+describe('wrong usage', () => {
+  test.each([
+    [['manifest', '--image', image], '--approve is missing'],
+    [['check'], '--approve is missing'],
+    [['manifest', '--approve', 'builtin'], 'Missing required flag image'],
+    [['manifest', '--approve', 'builtin', '--image', 'a\nb'], String.raw`invalid --image "a\nb"`],
+    [['manifest', '--approve', 'builtin', '--image', image, '-n', 'A b'], 'invalid --namespace "A b"'],
+    [['manifest', '--approve', 'builtin', '--image', image, '--replicas', '0'], '--replicas'],
+    [
+      ['manifest', '--approve', 'builtin', '--image', image, '--api-server-port', '99999'],
+      'invalid --api-server-port "99999"',
+    ],
+    [['manifest', '--approve', 'absent.yaml', '--image', image], 'absent.yaml'],
+  ])('%j', async (args, message) => {
+    const { stdout, stderr, exit } = await kcert(['controller', ...args])
+    expect([stdout, exit]).toEqual(['', 2])
+    expect(stderr).toContain(message)
+  })
+})
