@@ -20,6 +20,7 @@ import {
   tryArm64,
   tryChecksums,
   tryDebUnpacked,
+  tryImage,
   tryInstallScript,
   tryLintian,
   tryManPages,
@@ -65,6 +66,7 @@ try {
   await trial('krew.yaml', undefined, (own) => tryKrewManifest(files, own))
   await trial('kcert.rb', need('ruby'), (own) => tryFormula(files, own))
   await trial('.deb, unpacked', undefined, (own) => tryDebUnpacked(files, own))
+  await trial('image', root ?? need('chroot'), (own) => tryImage(files, own))
   await trial('man pages', need('mandoc', 'man'), (own) => tryManPages(files, own))
   await trial('arm64', launcherOf('arm64') ? undefined : need('qemu-aarch64-static'), (own) =>
     tryArm64(files, own),

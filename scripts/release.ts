@@ -2,25 +2,28 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } 
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { buildArchives } from './release/archives.ts'
+import { buildArchives, writeTar } from './release/archives.ts'
 import { readRelease } from './release/contents.ts'
 import { buildDeb } from './release/debian.ts'
 import { buildExecutable } from './release/executable.ts'
+import { buildImage } from './release/image.ts'
 import { sha256, writeFormula, writeInstallScript, writeKrewManifest } from './release/indexes.ts'
-import { type Arch, archNames, launcherOf } from './release/node.ts'
+import { archNames, archOf, launcherOf } from './release/node.ts'
 import { buildNpmPackage } from './release/npm-package.ts'
 import { buildRpm } from './release/rpm.ts'
 import { softwareBill } from './sbom.ts'
 
 // `npm run release`: builds every file of a release in release/VERSION, without an account. RELEASING.md lists them. Flags: --url
 // URL, the folder from which users download them (required for the krew manifest and the formula); --arch x64, one architecture
-// only; --without rpm, for machines without rpmbuild; --quick, for tests: fast compression, so the files are larger; --out DIR.
+// only; --without rpm and --without image, for machines without rpmbuild or Debian's packages; --debian DIR, a chroot with Debian
+// for the image; --quick, for tests: fast compression, so the files are larger; --out DIR.
 
 const { values } = parseArgs({
   options: {
     url: { type: 'string' },
     arch: { type: 'string', multiple: true, default: ['x64', 'arm64'] },
     without: { type: 'string', multiple: true, default: [] },
+    debian: { type: 'string', default: '/' },
     quick: { type: 'boolean', default: false },
     out: { type: 'string' },
   },
@@ -28,10 +31,7 @@ const { values } = parseArgs({
 const MiB = 1024 * 1024
 const limits = { download: 34 * MiB, disk: 125 * MiB }
 
-const archs = values.arch.map((arch): Arch => {
-  if (arch === 'x64' || arch === 'arm64') return arch
-  throw new Error(`--arch ${arch}: there are x64 and arm64`)
-})
+const archs = values.arch.map(archOf)
 const release = readRelease()
 const target = resolve(values.out ?? `release/${release.version}`)
 const compression = values.quick ? { xz: 0, gzip: 1 } : { xz: 6, gzip: 9 }
@@ -56,6 +56,16 @@ try {
     if (!values.without.includes('rpm')) buildRpm(arch, ...parts)
   }
   buildNpmPackage(release, target, temporary)
+  if (!values.without.includes('image')) {
+    const layout = join(temporary, 'image')
+    const etc = join(resolve(values.debian), 'etc')
+    const { digest } = buildImage(
+      { release, archs, target: layout, etc, gzipLevel: compression.gzip },
+      temporary,
+    )
+    writeTar(join(target, `kcert-${release.version}-image.tar`), layout, readdirSync(layout).sort(), release)
+    say(`image: ${digest}`)
+  }
   const [arch = 'x64'] = archs
   const folder = `kcert-${release.version}-linux-${archNames[arch].deb}`
   writeInstallScript(published, join(temporary, `archive-${arch}`, folder))

@@ -10,6 +10,14 @@ export interface Compression {
   readonly gzip: number
 }
 
+/** Writes entries of a folder to a tar file, sorted by name, with the owner root and the time of the release. */
+export function writeTar(tar: string, folder: string, entries: readonly string[], { date }: Release): void {
+  execFileSync('tar', [
+    ...['--create', '--file', tar, '--directory', folder, '--sort=name', '--format=ustar'],
+    ...['--owner=0', '--group=0', '--numeric-owner', `--mtime=@${date.getTime() / 1000}`, ...entries],
+  ])
+}
+
 /**
  * Builds the archives of an architecture in `target` and returns their file names. The .tar.xz is the smallest. krew reads only .tar.gz
  * and .zip, and install.sh takes the .tar.gz where there is no xz.
@@ -31,10 +39,7 @@ export function buildArchives(
   writeFileSync(join(folder, 'THIRD-PARTY.txt'), thirdPartyLicenses())
   clampTimes(folder, release)
   const tar = join(parent, `${base}.tar`)
-  execFileSync('tar', [
-    ...['--create', '--file', tar, '--directory', parent, '--sort=name', '--format=ustar'],
-    ...['--owner=0', '--group=0', '--numeric-owner', `--mtime=@${release.date.getTime() / 1000}`, base],
-  ])
+  writeTar(tar, parent, [base], release)
   const out = (extension: string): string => join(target, `${base}.${extension}`)
   const shell = (command: string, ...args: string[]): void =>
     void execFileSync('sh', ['-c', command, 'sh', ...args], { stdio: ['ignore', 'ignore', 'inherit'] })

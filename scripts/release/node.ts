@@ -13,6 +13,12 @@ export const archNames: Readonly<Record<Arch, { deb: string; rpm: string; gnu: s
   arm64: { deb: 'arm64', rpm: 'aarch64', gnu: 'aarch64-linux-gnu' },
 }
 
+/** Returns the architecture that a flag names. */
+export function archOf(name: string): Arch {
+  if (name === 'x64' || name === 'arm64') return name
+  throw new Error(`--arch ${name}: there are x64 and arm64`)
+}
+
 /** The highest glibc that an executable may need: Debian 10, Ubuntu 20.04, RHEL 8 and newer have it. */
 export const newestGlibc = '2.28'
 

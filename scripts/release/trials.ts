@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { type Arch, archNames, launcherOf } from './node.ts'
+import { readLayout } from './oci.ts'
 
 // Tests that use each file of a release as a new user would. A test throws if the file does not do what README.md documents, and
 // returns its observations. `files` is the folder of the release, `folder` an empty one.
@@ -194,6 +195,35 @@ export async function tryArm64(files: string, folder: string): Promise<string> {
   await must('tar', ['-xf', fileIn(files, 'kcert-*-linux-arm64.tar.xz'), '-C', folder])
   const [top = ''] = readdirSync(folder)
   return `arm64: ${await answers([...(launcherOf('arm64') ?? []), join(folder, top, 'bin/kcert')])}`
+}
+
+/**
+ * Checks the container image: blobs have their digests, no layer has a shell, and kcert runs as the user of the image in a root
+ * folder that this user cannot change. Needs root, for chroot.
+ */
+export async function tryImage(files: string, folder: string): Promise<string> {
+  await must('tar', ['-xf', fileIn(files, 'kcert-*-image.tar'), '-C', folder])
+  const index = readLayout(folder)
+  const told = []
+  for (const { arch, config, layers } of index.images) {
+    const root = join(folder, `root-${arch}`)
+    mkdirSync(root)
+    for (const layer of layers) await must('tar', ['-xf', layer, '-C', root])
+    const shells = globSync('**/{sh,bash,dash,busybox,zsh,env,apt,dpkg}', { cwd: root, withFileTypes: true })
+    if (shells.some((entry) => !entry.isDirectory()))
+      throw new Error(`the image for ${arch} has ${shells.map(({ name }) => name).join(', ')}`)
+    const [program = ''] = config.Entrypoint
+    const launcher = launcherOf(arch)
+    if (launcher === undefined) continue
+    const [emulator] = launcher
+    const node = ['/usr/bin/node', '/usr/lib/kcert/bin/run.js']
+    if (emulator !== undefined) cpSync(join('/usr/bin', emulator), join(root, emulator))
+    cpSync(example, join(root, 'kubelet.kubeconfig'))
+    const command = emulator === undefined ? [program] : [`/${emulator}`, ...node]
+    const chroot = ['chroot', `--userspec=${config.User}`, root, ...command]
+    told.push(`${archNames[arch].deb} ${await answers(chroot, '/kubelet.kubeconfig')} as ${config.User}`)
+  }
+  return `image ${index.digest}: no shell, ${told.join(', ')}`
 }
 
 /** Checks that lintian reports no error and no warning about the .deb files. */

@@ -37,6 +37,8 @@ beforeAll(() => {
     'x64',
     '--without',
     'rpm',
+    '--without',
+    'image',
     '--url',
     'https://releases.example.test/kcert',
   ]
