@@ -5,14 +5,13 @@ import { installedPaths, nameOf, readLock } from './lock.ts'
 // `npm run sbom`: writes dist/kcert.cdx.json, the packages installed with kcert as CycloneDX 1.5, from the lock alone and without
 // a network.
 
-export interface Bom {
+interface Bom {
   readonly bomFormat: string
   readonly metadata: { readonly component: { readonly 'bom-ref': string } }
   readonly components: readonly {
     readonly 'bom-ref': string
     readonly name: string
     readonly version: string
-    readonly purl?: string
     readonly licenses?: readonly unknown[]
     readonly hashes?: readonly unknown[]
   }[]
