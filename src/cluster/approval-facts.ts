@@ -3,8 +3,9 @@ import { factsOfNodes } from '../csr/approval/node-list.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Cluster } from './cluster.ts'
 import { readClusterAddresses } from './cluster-addresses.ts'
+import { statusIn } from './failures.ts'
 import { type NodeObject, resources } from './kinds.ts'
-import { getOne, listReadable } from './readable.ts'
+import { getOne, listEach } from './readable.ts'
 
 // One list of Nodes serves thousands of requests. A changed kubelet address takes effect a minute later.
 const nodesKeptMs = 60_000
@@ -26,10 +27,18 @@ const kubeletPort = 10_250
 export function approvalFactsOf(cluster: Cluster, readServed: ServedReader, clock: Clock): ApprovalFacts {
   const ports = new Map<string, number>()
   const known = kept(nodesKeptMs, clock, async () => {
-    const listed = await listReadable(cluster.objects, resources.nodes)
-    if (listed === undefined) return undefined
-    for (const node of listed) ports.set(nodeOf(node).name, portOf(node))
-    return factsOfNodes(listed.map(nodeOf))
+    // All Nodes of a large cluster at once would need hundreds of MB.
+    const nodes = new Map<string, NodeFacts>()
+    try {
+      for await (const node of listEach(cluster.objects, resources.nodes)) {
+        nodes.set(node.metadata.name, nodeOf(node))
+        ports.set(node.metadata.name, portOf(node))
+      }
+    } catch (error) {
+      if (statusIn(error) === 403) return undefined
+      throw error
+    }
+    return factsOfNodes([...nodes.values()])
   })
   const addresses = kept(addressesKeptMs, clock, () => readClusterAddresses(cluster))
   return {

@@ -14,6 +14,7 @@ export interface Selection {
 
 export interface ObjectChange {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
+  /** If the deletion was found only by a list, just its name, namespace, UID and resourceVersion. */
   readonly object: ApiObject
 }
 

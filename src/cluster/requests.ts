@@ -42,8 +42,9 @@ export function requestsOf(objects: ObjectsApi): RequestsApi {
     },
     async *watch(name, signal) {
       const selection = { fieldSelector: `metadata.name=${name}` }
+      // After a gap, only the metadata of a deleted object is known.
       for await (const { type, object } of objects.watch(requests, selection, signal))
-        yield { type, object: asRequest(object) }
+        yield { type, object: asRequest(type === 'DELETED' ? { spec: {}, ...object } : object) }
     },
   }
 }

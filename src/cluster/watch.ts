@@ -30,7 +30,7 @@ const pollsInstead = 30
 const longestLineBytes = 16 * 1024 * 1024
 
 interface Position {
-  /** uid → the object as last reported. */
+  /** Namespace and name → the trace of the object as last reported. */
   readonly known: Map<string, ApiObject>
   resourceVersion: string | undefined
 }
@@ -95,34 +95,36 @@ function isOutage(error: unknown): boolean {
   )
 }
 
-/** Lists again and returns the differences from the known objects. */
-async function relist(client: ApiClient, pause: Pause, listing: Listing): Promise<ObjectChange[]> {
-  const { position } = listing
-  const { items, resourceVersion } = await listWhole(client, pause, listing)
-  const found = new Map(items.map((item) => [uidOf(item), item]))
-  const gone = [...position.known].filter(([uid]) => !found.has(uid))
-  const changes: ObjectChange[] = gone.map(([, object]) => ({ type: 'DELETED', object }))
-  for (const [uid, object] of found) {
-    const before = position.known.get(uid)
-    if (before === undefined) changes.push({ type: 'ADDED', object })
-    else if (metadataOf(before).resourceVersion !== metadataOf(object).resourceVersion)
-      changes.push({ type: 'MODIFIED', object })
-  }
-  position.known.clear()
-  for (const [uid, object] of found) position.known.set(uid, object)
-  position.resourceVersion = resourceVersion
-  return changes
-}
-
-async function listWhole(client: ApiClient, pause: Pause, { resource, selection, signal }: Listing) {
-  const items: ApiObject[] = []
-  let resourceVersion: string | undefined
+/** Lists again and yields the differences from the known objects, page by page: a list of all objects may not fit in memory. */
+async function* relist(
+  client: ApiClient,
+  pause: Pause,
+  { resource, selection, position, signal }: Listing,
+): AsyncGenerator<ObjectChange> {
+  const { known } = position
+  const found = new Set<string>()
+  let listed: string | undefined
   for await (const page of pagesOf(client, pause, resource, selection, signal)) {
-    if (page.isFirst) items.length = 0
-    for (const item of page.items) items.push(item)
-    resourceVersion = page.resourceVersion
+    if (page.isFirst) found.clear()
+    for (const object of page.items) {
+      const key = keyOf(object)
+      const before = known.get(key)
+      found.add(key)
+      known.set(key, trace(object))
+      const isOther = before !== undefined && metadataOf(before).uid !== metadataOf(object).uid
+      if (isOther) yield { type: 'DELETED', object: before }
+      if (before === undefined || isOther) yield { type: 'ADDED', object }
+      else if (metadataOf(before).resourceVersion !== metadataOf(object).resourceVersion)
+        yield { type: 'MODIFIED', object }
+    }
+    listed = page.resourceVersion
   }
-  return { items, resourceVersion }
+  for (const [key, object] of known) {
+    if (found.has(key)) continue
+    known.delete(key)
+    yield { type: 'DELETED', object }
+  }
+  position.resourceVersion = listed
 }
 
 /**
@@ -198,8 +200,8 @@ function taken(
     case 'DELETED': {
       const changed = checkedObject(object, resource, purpose)
       position.resourceVersion = resourceVersionOf(changed) ?? position.resourceVersion
-      if (type === 'DELETED') position.known.delete(uidOf(changed))
-      else position.known.set(uidOf(changed), changed)
+      if (type === 'DELETED') position.known.delete(keyOf(changed))
+      else position.known.set(keyOf(changed), trace(changed))
       if (position.known.size > mostObjects)
         throw new MalformedAnswer(purpose, `more than ${mostObjects} objects`)
       return { type, object: changed }
@@ -238,9 +240,15 @@ async function* linesOf(chunks: AsyncIterable<Buffer>, purpose: string): AsyncGe
   }
 }
 
-function uidOf(object: ApiObject): string {
-  const { uid, name, namespace } = metadataOf(object)
-  return typeof uid === 'string' ? uid : `${String(namespace)}/${String(name)}`
+function keyOf(object: ApiObject): string {
+  const { name, namespace } = metadataOf(object)
+  return `${String(namespace)}/${String(name)}`
+}
+
+/** Returns what identifies an object and its version, a hundredth of its size. */
+function trace(object: ApiObject): ApiObject {
+  const { name, namespace, uid, resourceVersion } = metadataOf(object)
+  return { metadata: { name, namespace, uid, resourceVersion } }
 }
 
 async function rest(pause: Pause, milliseconds: number, signal: AbortSignal): Promise<void> {

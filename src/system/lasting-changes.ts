@@ -5,8 +5,11 @@ const changes = new Set<string>()
 
 /** Records a change that persists after a later failure: "ca.pem is written". Never a secret. */
 export function noteChange(what: string): void {
-  changes.add(what)
+  if (changes.size < mostKept) changes.add(what)
 }
+
+/** A controller that runs for months makes any number of changes. */
+const mostKept = 10_000
 
 /** Any further changes are only counted. */
 const mostToName = 10
