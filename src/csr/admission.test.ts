@@ -170,3 +170,10 @@ test.each<[string, Partial<SigningRequest>]>([
 ])('NodeRestriction ignores %s', (_, change) => {
   expect(findings(change).filter((one) => one.includes('node-restriction'))).toEqual([])
 })
+
+test('compares 100,000 usages in linear time', () => {
+  const usages = Array.from({ length: 100_000 }, (_, index) => `usage ${index}`)
+  const before = process.threadCpuUsage()
+  expect(unmet({ usages: [...usages, 'usage 7'] })).toContain('-usages-once: "usage 7" is repeated')
+  expect(process.threadCpuUsage(before).user).toBeLessThan(3_000_000)
+})

@@ -109,7 +109,8 @@ function contentFindings(request: CertificateRequest): Finding[] {
 
 function usageFindings(usages: readonly string[]): Finding[] {
   const unknown = usages.filter((usage) => !isUsage(usage))
-  const doubled = usages.filter((usage, index) => usages.indexOf(usage) !== index)
+  const seen = new Set<string>()
+  const doubled = usages.filter((usage) => seen.size === seen.add(usage).size)
   return [
     ruled(
       'usages-present',

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { servingRequest, someKey } from '../../test/csr/made-requests.ts'
+import { requestPem, servingDescription, servingRequest, someKey } from '../../test/csr/made-requests.ts'
 import { thrownBy } from '../../test/fixtures/thrown.ts'
 import { Certificate } from '../x509/certificate.ts'
 import { type CertificateDescription, issueCertificate } from '../x509/issuing.ts'
@@ -119,4 +119,15 @@ test.each([
     next: 'kcert csr explain csr-7x2lq',
     why,
   })
+})
+
+test('compares 100,000 SANs in linear time', () => {
+  const dns = Array.from({ length: 100_000 }, (_, index) => `n${index}`)
+  const issued = certificate({ subjectAltNames: { dns } })
+  const request = servingRequest({
+    request: Buffer.from(requestPem({ ...servingDescription(), subjectAltNames: { dns: dns.toReversed() } })),
+  })
+  const before = process.threadCpuUsage()
+  expect(checkCertificate(issued, request, { now }).every(({ ok }) => ok)).toBe(true)
+  expect(process.threadCpuUsage(before).user).toBeLessThan(3_000_000)
 })

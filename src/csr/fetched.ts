@@ -106,15 +106,15 @@ function keyCheck(
 function requestChecks(certificate: Certificate, request: CertificateRequest): CertificateCheck[] {
   const asked = namesOf(request)
   const given = namesOf(certificate)
-  const missing = asked.filter((name) => !given.includes(name))
-  const added = given.filter((name) => !asked.includes(name))
+  const missing = [...asked].filter((name) => !given.has(name))
+  const added = [...given].filter((name) => !asked.has(name))
   const [subject, wanted] = [certificate.subject, request.subject]
   const isSubject = attributesOf(subject) === attributesOf(wanted)
   const outcome = isSubject ? 'as requested' : `but the request has ${quoted(wanted.text)}`
   return [
     keyCheck('request-key', certificate, request.publicKey, 'the key of the request'),
     { id: 'subject', ok: isSubject, detail: `its subject is ${quoted(subject.text)}, ${outcome}` },
-    { id: 'names', ok: missing.length + added.length === 0, detail: namesText(asked, missing, added) },
+    { id: 'names', ok: missing.length + added.length === 0, detail: namesText([...asked], missing, added) },
   ]
 }
 
@@ -138,8 +138,10 @@ function namesText(asked: readonly string[], missing: readonly string[], added: 
 }
 
 // Other types of names are not compared: no Kubernetes signer copies them.
-function namesOf({ subjectAltNames: { dns, ip, email, uri } }: Certificate | CertificateRequest): string[] {
-  return [...new Set([...dns.map((name) => name.toLowerCase()), ...ip, ...email, ...uri])]
+function namesOf({
+  subjectAltNames: { dns, ip, email, uri },
+}: Certificate | CertificateRequest): Set<string> {
+  return new Set([...dns.map((name) => name.toLowerCase()), ...ip, ...email, ...uri])
 }
 
 function validityCheck({ notBefore, notAfter }: Certificate, now: Date): CertificateCheck {

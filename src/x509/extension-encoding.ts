@@ -1,6 +1,16 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import { contextTag } from './der.ts'
-import { bitString, boolean, element, explicit, integer, octetString, oid, sequence } from './der-writer.ts'
+import { contextTag, tags } from './der.ts'
+import {
+  bitString,
+  boolean,
+  element,
+  elementOf,
+  explicit,
+  integer,
+  octetString,
+  oid,
+  sequence,
+} from './der-writer.ts'
 import { type KeyUsage, keyUsages } from './extensions.ts'
 import { isDnsConstraint, isEmailConstraint, isUriConstraint } from './general-names.ts'
 import { maskOf, parseIp } from './ip.ts'
@@ -118,7 +128,7 @@ function encodeKeyUsage(usages: readonly KeyUsage[]): Uint8Array {
 
 /** Returns undefined for no parts: an empty extension is not written. */
 function sequenceOf(parts: readonly Uint8Array[]): Uint8Array | undefined {
-  return parts.length === 0 ? undefined : sequence(...parts)
+  return parts.length === 0 ? undefined : elementOf(tags.sequence, parts)
 }
 
 function encodeAltNames({

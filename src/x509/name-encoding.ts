@@ -1,4 +1,5 @@
-import { directoryString, ia5String, oid, sequence, setOf } from './der-writer.ts'
+import { tags } from './der.ts'
+import { directoryString, elementOf, ia5String, oid, sequence } from './der-writer.ts'
 import { Name } from './name.ts'
 import { isOidName, oidOf } from './oids.ts'
 
@@ -24,7 +25,8 @@ export type NameInput = Name | NameDescription | readonly (readonly AttributeDes
 export function encodeName(input: NameInput): Uint8Array {
   if (input instanceof Name) return input.der
   const rdns = isRdns(input) ? input : rdnsOf(input)
-  return sequence(...rdns.map((rdn) => setOf(...rdn.map(encodeAttribute))))
+  const sets = rdns.map((rdn) => elementOf(tags.set, rdn.map(encodeAttribute).sort(Buffer.compare)))
+  return elementOf(tags.sequence, sets)
 }
 
 function isRdns(

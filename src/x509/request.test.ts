@@ -2,10 +2,11 @@ import { sign } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { keys, spkiOf } from '../../test/fixtures/certificates.ts'
 import { thrownBy } from '../../test/fixtures/thrown.ts'
-import { contextTag, tags } from './der.ts'
+import { constructedTag, contextTag, tags } from './der.ts'
 import {
   bitString,
   element,
+  elementOf,
   explicit,
   integer,
   nullElement,
@@ -152,6 +153,13 @@ describe('rejects requests that Go rejects', () => {
     })
   })
 
+  test('rejects an extension that is requested again in a later attribute', () => {
+    const one = attribute('extensionRequest', sequence(extension('subjectAltName', dns('a'))))
+    const der = craft({ attributes: explicit(0, one, one) })
+    const { message } = thrownBy(() => CertificateRequest.parse(der))
+    expect(message).toContain('extension requested for the second time')
+  })
+
   test('rejects a request cut at any byte', () => {
     const der = createRequest({ subject: { commonName: 'a' }, subjectAltNames: { dns: ['b'] } }, keys.ed25519)
     for (let length = 0; length < der.length; length++) {
@@ -165,4 +173,41 @@ describe('rejects requests that Go rejects', () => {
 test('ignores what Go ignores: members after the signature, other versions', () => {
   expect(CertificateRequest.parse(craft({ tail: nullElement })).verifySignature('possession').ok).toBe(true)
   expect(CertificateRequest.parse(craft({ version: integer(5) })).version).toBe(5)
+})
+
+const flood = (each: (index: number) => Uint8Array): Uint8Array[] =>
+  Array.from({ length: 100_000 }, (_, index) => each(index))
+/** An identifier of 1.2: four bytes, another one for each index. */
+const arbitraryOid = (index: number): Uint8Array => {
+  const arc = index + 0x4000
+  return element(tags.oid, Uint8Array.of(0x2a, 0x80 | (arc >> 14), 0x80 | ((arc >> 7) & 0x7f), arc & 0x7f))
+}
+
+/** The encoded extensionRequest of an extension whose value is a SEQUENCE of these elements. */
+const requestingMany = (type: OidName, elements: readonly Uint8Array[]): Uint8Array =>
+  requesting(extension(type, elementOf(tags.sequence, elements)))
+
+const floods: Readonly<Record<string, () => Uint8Array>> = {
+  extensions() {
+    const list = flood((index) => sequence(arbitraryOid(index), octetString(new Uint8Array(0))))
+    return explicit(0, attribute('extensionRequest', elementOf(tags.sequence, list)))
+  },
+  attributes: () =>
+    elementOf(
+      constructedTag(0),
+      flood((index) => sequence(arbitraryOid(index), setOf())),
+    ),
+  SANs: () =>
+    requestingMany(
+      'subjectAltName',
+      flood((index) => element(contextTag(2), Buffer.from(`n${index}`))),
+    ),
+  'extended key usages': () => requestingMany('extKeyUsage', flood(arbitraryOid)),
+}
+
+test.each(Object.entries(floods))('reads 100,000 %s in linear time', (_, attributes) => {
+  const der = craft({ attributes: attributes() })
+  const before = process.threadCpuUsage()
+  CertificateRequest.parse(der)
+  expect(process.threadCpuUsage(before).user).toBeLessThan(3_000_000)
 })

@@ -113,6 +113,7 @@ class RequestedExtensions {
   readonly decoded = new DecodedExtensions()
   readonly unread: string[] = []
   private readonly seen = new Set<string>()
+  private readonly requested = new Set<string>()
 
   /** Reads the attribute that `info` just read. Ignores malformed ones and all but extensionRequest, as Go does. */
   readAttribute(info: DerReader): void {
@@ -126,9 +127,9 @@ class RequestedExtensions {
     while (!reader.atEnd) {
       const at = reader.offset
       const extension = new Extension(reader)
-      if (this.list.some(({ oid }) => oid === extension.oid)) {
+      if (this.requested.has(extension.oid))
         reader.fail(extension.name, 'extension requested for the second time', at)
-      }
+      this.requested.add(extension.oid)
       this.list.push(extension)
       this.decode(reader, extension)
     }
