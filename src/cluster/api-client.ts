@@ -19,6 +19,8 @@ export interface ApiCall {
    * themselves. Other calls are retried only when they cannot have reached the server.
    */
   readonly isRepeatable: boolean
+  /** The limit of the response body (default 256 MiB). */
+  readonly mostBytes?: number | undefined
   /** Aborts the call and the pause before its next attempt. */
   readonly signal?: AbortSignal | undefined
   /** For messages, for example `read certificatesigningrequests "web"`. */
@@ -161,6 +163,7 @@ function exchangeOf(call: ApiCall) {
       ...(body !== undefined && { 'Content-Type': contentType }),
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(call.mostBytes !== undefined && { mostBytes: call.mostBytes }),
   }
 }
 

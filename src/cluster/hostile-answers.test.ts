@@ -220,6 +220,17 @@ test('limits the size of an endless response and of an endless refusal', async (
   await watch.return?.()
 })
 
+test('lists objects that fill the limit of a page in smaller pages', async () => {
+  const { server, cluster } = await fakeCluster({}, { requestTimeoutMs: 60_000 })
+  const value = 'x'.repeat(2 * 1024 * 1024)
+  const names = Array.from({ length: 20 }, (_, index) => `large-${index + 10}`)
+  for (const name of names) server.put(maps, { metadata: { name }, data: { value } })
+  const found = await all(cluster.objects.list(maps))
+  expect(found.map((object) => (object as { metadata: { name: string } }).metadata.name)).toEqual(names)
+  // Pages of 500, 125 and 31 would be larger than 16 MiB, and so would the rest after the first 7.
+  expect(server.calls.length).toBeLessThan(10)
+})
+
 test('follows no redirect, so that no credential reaches another server', async () => {
   const other = await fakeCluster()
   const { server, cluster } = await fakeCluster()

@@ -1,3 +1,4 @@
+import { KcertError } from '../errors/kcert-error.ts'
 import type { ApiCall, ApiClient, Pause } from './api-client.ts'
 import { StatusError, statusIn } from './failures.ts'
 import { shaped } from './kinds.ts'
@@ -5,6 +6,7 @@ import type { ApiObject } from './malformed.ts'
 import { isObject, MalformedAnswer, mostObjects } from './malformed.ts'
 import { describeResource, pathOf, type Resource } from './resource.ts'
 import { servedVersion } from './served-version.ts'
+import { TooLarge } from './transport.ts'
 
 /** Selectors of a list or a watch. The API server applies them. */
 export interface Selection {
@@ -36,12 +38,22 @@ export interface ObjectsApi {
     resource: Resource,
     preconditions?: { readonly uid?: string; readonly resourceVersion?: string },
   ): Promise<boolean>
-  /** Yields the current objects and each change until the signal aborts. */
-  watch(resource: Resource, selection: Selection, signal: AbortSignal): AsyncIterable<ObjectChange>
+  /**
+   * Yields the current objects and each change until the signal aborts. Calls `tell` with each failure that it works around, and
+   * with undefined when it works again.
+   */
+  watch(
+    resource: Resource,
+    selection: Selection,
+    signal: AbortSignal,
+    tell?: (failure: KcertError | undefined) => void,
+  ): AsyncIterable<ObjectChange>
 }
 
 // kubectl's page size. It also limits the memory that the API server uses.
 const pageSize = 500
+// 500 Nodes have about 9 MB, and a user may create CSRs of 2 MB. A larger page is requested again in smaller parts.
+const mostPageBytes = 16 * 1024 * 1024
 // Ten times the pages of half a million objects, since a server may send partly filled pages.
 const mostPages = 10_000
 const mostRestarts = 3
@@ -146,8 +158,8 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
 }
 
 /**
- * Yields the pages of a list. A list that expires is restarted a few times, with a page that `isFirst`. Throws MalformedAnswer
- * for an endless list.
+ * Yields the pages of a list. Pages of large objects have fewer of them. A list that expires is restarted a few times, with a page
+ * that `isFirst`. Throws MalformedAnswer for an endless list.
  */
 export async function* pagesOf(
   client: Pick<ApiClient, 'call'>,
@@ -161,15 +173,21 @@ export async function* pagesOf(
   let next: string | undefined
   let seen = new Set<string>()
   let count = 0
+  let limit = pageSize
   for (let pages = 1; ; pages++) {
     if (pages > mostPages) throw new MalformedAnswer(purpose, `more than ${mostPages} pages`)
     try {
-      const page = await readPage(client, resource, selection, next, signal)
+      const page = await readPage(client, resource, selection, { next, limit }, signal)
       yield { ...page, isFirst: next === undefined }
+      limit = Math.min(limit * 2, pageSize)
       count += page.items.length
       if (page.next === undefined) return
       next = page.next
     } catch (error) {
+      if (limit > 1 && error instanceof KcertError && error.cause instanceof TooLarge) {
+        limit = Math.max(limit >> 2, 1)
+        continue
+      }
       const isTooOld = next !== undefined && statusIn(error) === 410
       if (!isTooOld || restarts === mostRestarts) throw error
       await pause(restartPauseMs * 2 ** restarts++, signal)
@@ -190,15 +208,17 @@ async function readPage(
   client: Pick<ApiClient, 'call'>,
   resource: Resource,
   { labelSelector, fieldSelector }: Selection,
-  next: string | undefined,
+  { next, limit }: { readonly next: string | undefined; readonly limit: number },
   signal: AbortSignal | undefined,
 ): Promise<Page> {
   const purpose = `list ${describeResource(resource)}`
   const list = await client.call({
     method: 'GET',
     path: pathOf(resource),
-    query: { limit: String(pageSize), continue: next, labelSelector, fieldSelector },
+    query: { limit: String(limit), continue: next, labelSelector, fieldSelector },
     isRepeatable: true,
+    // An object alone may be as large as any other response.
+    mostBytes: limit > 1 ? mostPageBytes : undefined,
     signal,
     purpose,
   })

@@ -28,6 +28,8 @@ export interface Exchange {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
+  /** The limit of the response body (default 256 MiB). */
+  readonly mostBytes?: number
 }
 
 export interface Answer {
@@ -63,6 +65,9 @@ export class Unanswered extends Error {
   }
 }
 
+/** The cause of an Unanswered whose response body is above the limit. */
+export class TooLarge extends Error {}
+
 /** The connections to one server. */
 export class Transport {
   readonly #server: URL
@@ -84,6 +89,7 @@ export class Transport {
 
   /** Returns the complete response. Throws Unanswered. */
   async exchange(exchange: Exchange, access: Access, signal?: AbortSignal): Promise<Answer> {
+    const { mostBytes = mostBodyBytes } = exchange
     const { request, answered } = this.#send(exchange, access, signal)
     let isLate = false
     const giveUp = (): void => {
@@ -93,9 +99,9 @@ export class Transport {
     const timer = this.#timeoutMs > 0 ? setTimeout(giveUp, this.#timeoutMs) : undefined
     try {
       const { status, retryAfter, chunks } = await answered
-      const body = await readWhole(chunks, mostBodyBytes)
+      const body = await readWhole(chunks, mostBytes)
       if (body !== undefined) return { status, retryAfter, body }
-      throw new Unanswered(new Error(`the answer is larger than ${mostBodyBytes >> 20} MiB`), true)
+      throw new Unanswered(new TooLarge(`the answer is larger than ${mostBytes >> 20} MiB`), true)
     } catch (error) {
       if (!isLate) throw error
       const timedOut = Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })

@@ -94,6 +94,35 @@ test('reports changes to users who may list but not watch', async () => {
   expect(reported).toEqual(['ADDED a=1', 'MODIFIED a=2', 'DELETED a=undefined'])
 })
 
+test('tries to watch again after a minute of lists, then at growing intervals, and says so', async () => {
+  const lists = [{ verbs: ['list'], groups: [''], resources: ['configmaps'] }]
+  const watches = [{ verbs: ['list', 'watch'], groups: [''], resources: ['configmaps'] }]
+  const { server, cluster, pauses } = await fakeCluster({ rules: lists }, { user: { username: 'ann' } })
+  server.put(maps, map('a', '1'))
+  const failures: (string | undefined)[] = []
+  const end = new AbortController()
+  const reported: string[] = []
+  const done = (async () => {
+    for await (const change of cluster.objects.watch(maps, {}, end.signal, (one) => failures.push(one?.code)))
+      reported.push(textOf(change))
+  })()
+  const refused = (): number => failures.filter((code) => code === 'KCERT_API_FORBIDDEN').length
+  await expect.poll(refused, { timeout: 60_000 }).toBeGreaterThanOrEqual(3)
+  server.rules = watches
+  server.calls.length = 0
+  await expect.poll(() => server.calls.at(-1), { timeout: 60_000 }).toMatchObject({ verb: 'watch' })
+  const calls = server.calls.length
+  server.put(maps, map('a', '2'))
+  await expect.poll(() => reported.at(-1), { timeout: 60_000 }).toBe('MODIFIED a=2')
+  // The watch reported it.
+  expect(server.calls.length).toBe(calls)
+  end.abort()
+  await done
+  expect(pauses.slice(0, 63)).toEqual([500, ...Array(30).fill(2_000), 500, ...Array(30).fill(4_000), 500])
+  expect(failures[0]).toBeUndefined()
+  expect(failures.at(-1)).toBeUndefined()
+})
+
 test('waits for the end of an outage after the watch has started', async () => {
   const { server, cluster } = await fakeCluster()
   server.put(maps, map('a', '1'))

@@ -1,6 +1,6 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import type { ApiClient, Pause } from './api-client.ts'
-import { statusIn } from './failures.ts'
+import { StatusError, statusIn } from './failures.ts'
 import type { ApiObject } from './malformed.ts'
 import { isObject, MalformedAnswer, mostObjects, objectIn } from './malformed.ts'
 import {
@@ -26,6 +26,8 @@ const mostOutages = 8
 const mostFruitless = 5
 const fruitfulAfterMs = 5_000
 const pollsInstead = 30
+// A user who may not watch may get the permission later. The polls between two attempts take 1 min, 2 min, and so on up to 15 min.
+const longestPollMs = 30_000
 // An object has at most 1.5 MiB in etcd, unless an administrator raised the limit.
 const longestLineBytes = 16 * 1024 * 1024
 
@@ -46,12 +48,13 @@ interface Stretch extends Listing {
   readonly signal: AbortSignal
 }
 
-/** Returns the watch of ObjectsApi. For users who may list but not watch, it lists every two seconds. */
+/** Returns the watch of ObjectsApi. For users who may list but not watch, it lists every two seconds at first, then less often. */
 export function watchOf(client: ApiClient, pause: Pause): ObjectsApi['watch'] {
-  return async function* watch(resource, selection, signal) {
+  return async function* watch(resource, selection, signal, tell = () => {}) {
     const position: Position = { known: new Map(), resourceVersion: undefined }
     let polls = 0
     let fruitless = 0
+    let refusals = 0
     let outages = 0
     let isBegun = false
     while (!signal.aborted) {
@@ -61,24 +64,31 @@ export function watchOf(client: ApiClient, pause: Pause): ObjectsApi['watch'] {
         yield* await relist(client, pause, listing)
         isBegun = true
         outages = 0
+        if (refusals === 0) tell(undefined)
       } catch (error) {
         if (isBegun && signal.aborted) return
         if (!isBegun || !isOutage(error) || ++outages > mostOutages) throw error
+        tell(error)
         await rest(pause, pollMs, signal)
         continue
       }
       if (polls > 0) {
         polls--
-        await rest(pause, pollMs, signal)
+        await rest(pause, Math.min(pollMs * 2 ** Math.max(refusals - 1, 0), longestPollMs), signal)
       }
       // Each connection continues where the last one ended, until that resourceVersion expires.
       while (polls === 0 && !signal.aborted && position.resourceVersion !== undefined) {
         let isFruitful = false
         try {
           isFruitful = yield* stretch(client, { resource, selection, position, signal })
+          refusals = 0
+          tell(undefined)
         } catch (error) {
-          if (statusIn(error) === 403 || statusIn(error) === 405) polls = Number.POSITIVE_INFINITY
-          else if (isOutage(error) || statusIn(error) === 410) position.resourceVersion = undefined
+          if (error instanceof StatusError && (error.status === 403 || error.status === 405)) {
+            refusals++
+            polls = pollsInstead
+            tell(error)
+          } else if (isOutage(error) || statusIn(error) === 410) position.resourceVersion = undefined
           else throw error
         }
         fruitless = isFruitful ? 0 : fruitless + 1
@@ -89,7 +99,7 @@ export function watchOf(client: ApiClient, pause: Pause): ObjectsApi['watch'] {
   }
 }
 
-function isOutage(error: unknown): boolean {
+function isOutage(error: unknown): error is KcertError {
   return (
     error instanceof KcertError && error.code === 'KCERT_UNREACHABLE' && !(error instanceof MalformedAnswer)
   )

@@ -85,7 +85,7 @@ test('approves what the policy approves, and explains what it leaves pending', o
   expect(text).not.toMatch(/csr-|node-/)
   expect(await get('/readyz')).toEqual({
     status: 200,
-    text: '[+]lease ok\n[+]policy ok\n[+]permissions ok\n',
+    text: '[+]lease ok\n[+]policy ok\n[+]permissions ok\n[+]watch ok\n',
   })
   expect((await get('/healthz')).status).toBe(200)
   expect((await get('/')).status).toBe(404)
@@ -188,6 +188,8 @@ test(
     expect(ready.text).toContain(
       '[-]permissions failed: watch certificatesigningrequests.certificates.k8s.io\n',
     )
+    await daemon.says(/the watch of requests failed.*not allowed to watch certificatesigningrequests/)
+    expect((await get('/readyz')).text).toMatch(/^\[-\]watch failed: not allowed to watch /m)
     expect((await get('/metrics')).text).toContain(
       'kcert_controller_missing_permission{verb="watch",resource="certificatesigningrequests"} 1\n',
     )
@@ -208,6 +210,19 @@ test('survives lost connections and an expired resourceVersion', onBusyMachines,
   server.dropConnections()
   putServing(server, 'csr-2')
   await until(isApproved('csr-2'))
+})
+
+test('is not ready while it cannot list requests', onBusyMachines, async () => {
+  const requests = 'certificatesigningrequests'
+  server.faults.add({ kind: 'unavailable', verb: 'list', resource: requests, times: 1_000 })
+  const { daemon, get } = await start()
+  await daemon.says(/the watch of requests failed.*KCERT_UNREACHABLE/)
+  const { status, text } = await get('/readyz')
+  expect(status).toBe(503)
+  expect(text).toMatch(/^\[-\]watch failed: .* could not list certificatesigningrequests/m)
+  server.faults.clear()
+  await daemon.says(/the watch of requests works again/)
+  expect((await get('/readyz')).status).toBe(200)
 })
 
 describe('wrong usage', () => {

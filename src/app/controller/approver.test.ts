@@ -316,8 +316,8 @@ test('rests while the API server is unreachable instead of failing for each requ
 })
 
 test('watches again after a failure, and stops with work in progress completed', async () => {
-  const failures: string[] = []
-  const one = start({ tellWatch: ({ code }) => void failures.push(code) })
+  const failures: unknown[] = []
+  const one = start({ tellWatch: (failure) => void failures.push(failure?.code) })
   one.feed.fail(new KcertError('KCERT_API_FORBIDDEN', 'not allowed to watch'))
   await pass(1_500)
   one.add(serving('csr-1'))

@@ -13,13 +13,17 @@ import { refusalOf } from './refusal.ts'
 
 export interface ApproverPorts {
   readonly api: Pick<RequestsApi, 'get' | 'replaceApproval'>
-  readonly watch: (signal: AbortSignal) => AsyncIterable<ObjectChange>
+  readonly watch: (
+    signal: AbortSignal,
+    tell: (failure: KcertError | undefined) => void,
+  ) => AsyncIterable<ObjectChange>
   readonly evaluate: Evaluator
   /** Called right before each write. Throws a KcertError if the decision must not be written any more. */
   readonly confirm: (evaluation: Evaluation) => void
   /** Called when the result for an object differs from the last one. */
   readonly tell: (acted: Acted) => Promise<void>
-  readonly tellWatch: (error: KcertError) => void
+  /** Called with each failure of the watch, and with undefined when it works. */
+  readonly tellWatch: (failure: KcertError | undefined) => void
   readonly nowMs: () => number
   readonly pause: Pause
   /** Returns a number from 0 to 1. */
@@ -97,7 +101,7 @@ export class Approver {
     const { watch, tellWatch, pause } = this.#ports
     for (let tries = 0; !signal.aborted; tries++) {
       try {
-        for await (const change of watch(signal)) {
+        for await (const change of watch(signal, tellWatch)) {
           tries = 0
           this.#note(change)
         }

@@ -73,6 +73,7 @@ class Controller {
   readonly #basis = new WeakMap<Evaluation, LoadedPolicies>()
   #facts: { readonly value: ApprovalFacts; readonly sinceMs: number } | undefined
   #approver: Approver | undefined
+  #watchFailure: KcertError | undefined
   #missing: readonly Right[] | undefined
   #missingText = 'not checked yet'
 
@@ -132,10 +133,10 @@ class Controller {
   }
 
   async #approve(signal: AbortSignal): Promise<void> {
-    const { cluster, log } = this.#ports
+    const { cluster } = this.#ports
     this.#approver = new Approver({
       api: cluster.requests,
-      watch: (until) => cluster.objects.watch(resources.requests, {}, until),
+      watch: (until, tell) => cluster.objects.watch(resources.requests, {}, until, tell),
       evaluate: async (object) => {
         const used = this.#source.current
         const evaluation = await evaluateByPolicy('approve', used.policies, this.#currentFacts())(object)
@@ -144,10 +145,7 @@ class Controller {
       },
       confirm: (evaluation) => this.#confirm(evaluation),
       tell: (acted) => this.#tell(acted),
-      tellWatch: (error) => {
-        this.#counts.watch++
-        log({ level: 'warning', message: 'the watch of requests failed', fields: errorFieldsOf(error) })
-      },
+      tellWatch: (failure) => this.#noteWatch(failure),
       nowMs: () => performance.now(),
       pause,
       draw: Math.random,
@@ -162,6 +160,16 @@ class Controller {
       throw new KcertError('KCERT_LOCKED', 'this replica is not the leader any more', { why })
     if (this.#basis.get(evaluation) !== this.#source.current)
       throw new KcertError('KCERT_LOCKED', 'the policy was replaced during the evaluation', { why })
+  }
+
+  #noteWatch(failure: KcertError | undefined): void {
+    const { log } = this.#ports
+    const before = this.#watchFailure
+    this.#watchFailure = failure
+    if (failure !== undefined) this.#counts.watch++
+    if (failure?.message === before?.message) return
+    if (failure === undefined) log({ level: 'info', message: 'the watch of requests works again' })
+    else log({ level: 'warning', message: 'the watch of requests failed', fields: errorFieldsOf(failure) })
   }
 
   #currentFacts(): ApprovalFacts {
@@ -278,6 +286,7 @@ class Controller {
         policy && `${wordsOf(policy)}; the policy of ${current.loadedAt.toISOString()} stays in use`,
       ],
       ['permissions', this.#missingText === '' ? undefined : this.#missingText],
+      ['watch', this.#watchFailure && wordsOf(this.#watchFailure)],
     ])
   }
 
