@@ -19,6 +19,8 @@ export interface ApiCall {
    * themselves. Other calls are retried only when they cannot have reached the server.
    */
   readonly isRepeatable: boolean
+  /** Called right before each attempt. Throws if the call must not be sent any more. */
+  readonly confirm?: (() => void) | undefined
   /** The limit of the response body (default 256 MiB). */
   readonly mostBytes?: number | undefined
   /** Aborts the call and the pause before its next attempt. */
@@ -86,6 +88,7 @@ export class ApiClient {
     const counts = { timeouts: 0, refusals: 0 }
     for (let count = 1; ; count++) {
       const access = await this.#to.credentials.access()
+      call.confirm?.()
       const outcome = await attempt(access).catch(onUnanswered)
       if (outcome instanceof Unanswered) {
         if (outcome.code === 'CERT_SIGNATURE_FAILURE' && count < mostAttempts) {

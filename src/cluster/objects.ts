@@ -30,8 +30,8 @@ export interface ObjectsApi {
   list(resource: Resource, selection?: Selection): AsyncIterable<ApiObject>
   /** With `dryRun` the API server does everything except persist the object (dryRun=All). */
   create(resource: Resource, object: ApiObject, choice?: { readonly dryRun: boolean }): Promise<ApiObject>
-  /** metadata.resourceVersion and uid in the object are preconditions. */
-  replace(resource: Resource, object: ApiObject): Promise<ApiObject>
+  /** metadata.resourceVersion and uid in the object are preconditions. `confirm` may stop each attempt by an error, which is thrown. */
+  replace(resource: Resource, object: ApiObject, confirm?: () => void): Promise<ApiObject>
   patch(resource: Resource, patch: object, type: PatchType): Promise<ApiObject>
   /** Returns false when the object does not exist, or has another UID or resourceVersion. */
   delete(
@@ -124,9 +124,9 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
       })
     },
 
-    replace(resource, object) {
+    replace(resource, object, confirm) {
       const isRepeatable = metadataOf(object).resourceVersion !== undefined
-      return callForObject('PUT', 'write', resource, { body: object, isRepeatable })
+      return callForObject('PUT', 'write', resource, { body: object, isRepeatable, confirm })
     },
 
     patch(resource, patch, type) {

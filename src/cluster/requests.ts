@@ -34,8 +34,8 @@ export function requestsOf(objects: ObjectsApi): RequestsApi {
       if (!choice?.dryRun) noteChange(`csr/${created.metadata.name} is created`)
       return created
     },
-    async replaceApproval(object) {
-      return changed(await objects.replace(subresource(object, 'approval'), { ...kind, ...object }))
+    async replaceApproval(object, confirm) {
+      return changed(await objects.replace(subresource(object, 'approval'), { ...kind, ...object }, confirm))
     },
     async replaceStatus(object) {
       return changed(await objects.replace(subresource(object, 'status'), { ...kind, ...object }))

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { fakeCluster } from '../../test/cluster/fake-cluster.ts'
 import { codeOf } from '../../test/contract/errors.ts'
 import type { FaultKind } from '../../test/fakes/api-server-faults.ts'
+import { KcertError } from '../errors/kcert-error.ts'
 import type { ApiObject } from './malformed.ts'
 import type { Resource } from './resource.ts'
 
@@ -116,6 +117,23 @@ test('retries a write with a resourceVersion, which at worst conflicts with itse
     why: expect.stringContaining('the connection was lost during an earlier attempt'),
   })
   expect(server.peek(maps, 'one')).toMatchObject({ data: { a: '3' } })
+})
+
+test('confirms each attempt of a write, and sends none after a refusal', async () => {
+  const { server, cluster } = await fakeCluster()
+  const created = await cluster.objects.create(maps, object)
+  const blue = { ...created, data: { a: '2' } }
+  for (const kind of ['reset-before', 'too-many-requests', 'unavailable'] as const) {
+    server.faults.add({ kind, verb: 'update', retryAfterSeconds: 60 })
+    let attempts = 0
+    const confirm = (): void => {
+      if (++attempts > 1) throw new KcertError('KCERT_LOCKED', 'the Lease was lost')
+    }
+    expect(await codeOf(cluster.objects.replace(one, blue, confirm))).toBe('KCERT_LOCKED')
+    expect(attempts).toBe(2)
+  }
+  expect(server.calls.filter(({ verb }) => verb === 'update').length).toBe(3)
+  expect(server.peek(maps, 'one')).toMatchObject({ data: { a: '1' } })
 })
 
 test('does not retry a write without a resourceVersion', async () => {

@@ -66,8 +66,11 @@ export interface RequestsApi {
   get(name: string): Promise<RequestObject | undefined>
   /** With `dryRun`, the API server does not store the object (dryRun=All). */
   create(object: RequestObject, choice?: { readonly dryRun: boolean }): Promise<RequestObject>
-  /** Writes conditions Approved and Denied. The object's UID and resourceVersion are preconditions. */
-  replaceApproval(object: RequestObject): Promise<RequestObject>
+  /**
+   * Writes conditions Approved and Denied. The object's UID and resourceVersion are preconditions. `confirm` is called right before
+   * each attempt, also after a lost answer, and may stop it by an error, which is thrown.
+   */
+  replaceApproval(object: RequestObject, confirm?: () => void): Promise<RequestObject>
   /** Writes status.certificate and the condition Failed, under the same preconditions. */
   replaceStatus(object: RequestObject): Promise<RequestObject>
   /**

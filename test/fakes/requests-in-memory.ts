@@ -84,7 +84,11 @@ export function requestsInMemory(): RequestsInMemory {
         if (objects.has(name)) throw new KcertError('KCERT_API_CONFLICT', `request "${name}" already exists`)
         return dryRun ? structuredClone(object) : store(object)
       }),
-    replaceApproval: (object) => call('replaceApproval', () => replace(object)),
+    replaceApproval: (object, confirm) =>
+      call('replaceApproval', () => {
+        confirm?.()
+        return replace(object)
+      }),
     replaceStatus: (object) => call('replaceStatus', () => replace(object)),
     async *watch(name, signal) {
       const changes: RequestChange[] = []

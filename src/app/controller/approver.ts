@@ -212,11 +212,11 @@ export class Approver {
     const { api, evaluate, confirm } = this.#ports
     const evaluation = await evaluate(object)
     if (evaluation.course !== 'act') return foreseen({ object, evaluation }, 'approve')
-    const conditionFor = (last: Evaluation) => {
-      confirm(last)
-      const message = `${controllerName}: ${last.verdict.policy}: ${last.reason}`
-      return { reason: 'ApprovedByPolicy', message }
-    }
-    return actOn(api as RequestsApi, { object, evaluation }, { act: 'approve', evaluate, conditionFor })
+    const conditionFor = ({ verdict, reason }: Evaluation) => ({
+      reason: 'ApprovedByPolicy',
+      message: `${controllerName}: ${verdict.policy}: ${reason}`,
+    })
+    const options = { act: 'approve', evaluate, conditionFor, confirm } as const
+    return actOn(api as RequestsApi, { object, evaluation }, options)
   }
 }

@@ -66,6 +66,8 @@ async function evaluateAndAct(
 const conditions = (api: RequestsInMemory, name = 'a') => api.peek(name)?.status?.conditions ?? []
 const conflict = new KcertError('KCERT_API_CONFLICT', 'not what it was')
 const unreachable = new KcertError('KCERT_UNREACHABLE', 'the connection was closed')
+/** The retry after a lost response was stopped. */
+const locked = new KcertError('KCERT_LOCKED', 'the Lease was lost')
 
 test('adds the condition to an object that the policy approves, and keeps its other conditions', async () => {
   const api = requestsInMemory()
@@ -177,7 +179,7 @@ const steps = [
 
 test.each(
   steps.flatMap(([call, at]) =>
-    ([conflict, unreachable] as const).flatMap((error) =>
+    ([conflict, unreachable, locked] as const).flatMap((error) =>
       (['before', 'after'] as const).map((when) => ({ call, at, error, code: error.code, when })),
     ),
   ),
@@ -187,7 +189,7 @@ test.each(
   api.fault = (_, count) => (count === given.at ? given : undefined)
   const { outcome } = await evaluateAndAct(api, 'a')
   const approved = conditions(api).filter(({ type }) => type === 'Approved').length
-  const isLost = given.call === 'get' || (given.error === unreachable && given.when === 'before')
+  const isLost = given.call === 'get' || (given.error !== conflict && given.when === 'before')
   if (isLost) expect([outcome, approved]).toEqual(['failed', 0])
   else expect([outcome, approved]).toEqual(['approved', 1])
 })
@@ -328,6 +330,7 @@ test('reports why it does not act, and reports an incomplete evaluation as a fai
 test.each([
   [conflict, true],
   [unreachable, true],
+  [locked, true],
   [new KcertError('KCERT_API_NOT_FOUND', 'gone'), true],
   [new KcertError('KCERT_USAGE', 'x'), false],
   [Object.assign(new Error('x'), { code: 'KCERT_UNREACHABLE' }), false],

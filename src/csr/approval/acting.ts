@@ -31,6 +31,8 @@ export interface ActOptions {
   readonly evaluate: Evaluator
   /** Returns the reason and message of the condition to write. */
   readonly conditionFor: (evaluation: Evaluation) => { readonly reason: string; readonly message: string }
+  /** Called right before each attempt to write. Throws a KcertError if the decision must not be written any more. */
+  readonly confirm?: (evaluation: Evaluation) => void
 }
 
 /** How often kcert reads and retries an object that other clients write to. */
@@ -57,15 +59,17 @@ export async function actOn(api: RequestsApi, evaluated: Evaluated, options: Act
       // kcert writes only to the version that it read and evaluated.
       if (object.metadata.resourceVersion !== last.object.metadata.resourceVersion)
         last = { object, evaluation: await options.evaluate(object) }
-      const { course, reason } = last.evaluation
+      const { evaluation } = last
+      const { course, reason } = evaluation
       if (written !== undefined && carries(object, written))
         return { ...shown(last), outcome: done[options.act], reason: seenLater }
-      if (course !== 'act') return { ...shown(last), ...unacted(last.evaluation) }
-      // The write did not happen, and the adapter has used up its retries: the next run finds the object pending.
-      if (failure?.code === 'KCERT_UNREACHABLE') return failed(last, failure)
-      written = conditionFor(last.evaluation, options)
+      if (course !== 'act') return { ...shown(last), ...unacted(evaluation) }
+      // The write did not happen, and the adapter may not retry it any more: the next run finds the object pending.
+      if (failure !== undefined && lasting.has(failure.code)) return failed(last, failure)
+      written = conditionFor(evaluation, options)
       try {
-        const after = await api.replaceApproval(withCondition(object, written))
+        const confirm = () => options.confirm?.(evaluation)
+        const after = await api.replaceApproval(withCondition(object, written), confirm)
         return { ...shown({ ...last, object: after }), outcome: done[options.act], reason }
       } catch (error) {
         if (!mayPass(error)) throw error
@@ -121,15 +125,13 @@ export function unacted({ course, reason }: Evaluation): Pick<Acted, 'outcome' |
   return { outcome: course === 'act' ? 'skipped' : course, reason }
 }
 
-const passing: ReadonlySet<string> = new Set([
-  'KCERT_API_CONFLICT',
-  'KCERT_API_NOT_FOUND',
-  'KCERT_UNREACHABLE',
-])
+const lasting: ReadonlySet<string> = new Set(['KCERT_UNREACHABLE', 'KCERT_LOCKED'])
+const passing: ReadonlySet<string> = new Set(['KCERT_API_CONFLICT', 'KCERT_API_NOT_FOUND', ...lasting])
 
 /**
  * True for the failure of a write after which kcert reads the object again. After a conflict, another client has changed it.
- * After "not found", the object was deleted or swapped. After a lost connection, it is unknown whether the write happened.
+ * After "not found", the object was deleted or swapped. After a lost connection, it is unknown whether the write happened. So it is
+ * when `confirm` stops the retry after a lost connection.
  */
 export function mayPass(error: unknown): error is KcertError {
   return error instanceof KcertError && passing.has(error.code)
