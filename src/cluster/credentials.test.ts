@@ -294,3 +294,18 @@ async function listen(server: Server): Promise<number> {
   })
   return (server.address() as AddressInfo).port
 }
+
+test('closes the connections of credentials that were read again', async () => {
+  const fake = await fakeCluster()
+  const { certificate, key } = fake.server.issue('ann', ['shop'], { usage: 'clientAuth' })
+  writeFileSync(join(fake.folder, 'ann.crt'), certificate)
+  writeFileSync(join(fake.folder, 'ann.key'), key)
+  let now = Date.now()
+  const user = { 'client-certificate': 'ann.crt', 'client-key': 'ann.key' }
+  const cluster = await openWithUser(fake, user, { clock: () => new Date(now) })
+  for (let minute = 0; minute < 5; minute++) {
+    expect(await nameOf(cluster)).toBe('ann')
+    now += 60_000
+  }
+  await expect.poll(() => fake.server.openConnections).toBe(1)
+})

@@ -175,7 +175,12 @@ export class Transport {
     const known = this.#agents.get(key)
     if (known !== undefined) return known
     if (this.#route !== undefined) return dialling(this.#route, tls)
-    // The connections of a replaced credential close when their requests end.
+    // Credentials are read again every minute, so a process that runs for months has many of them.
+    for (const [replaced, agent] of this.#agents) {
+      if (Object.keys(agent.sockets).length + Object.keys(agent.requests).length > 0) continue
+      agent.destroy()
+      this.#agents.delete(replaced)
+    }
     const agent = proxyAgent === undefined ? this.#newAgent(tls) : keepingAlive(proxyAgent, tls)
     this.#agents.set(key, agent)
     return agent
