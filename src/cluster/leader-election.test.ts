@@ -25,20 +25,38 @@ const heldBy = (holderIdentity: string, version: number, more: Lease['spec'] = {
 /** Returns an election that holds the Lease since second 0, with resourceVersion 10. */
 function leading(): Election {
   const election = new Election('me')
-  election.next(undefined, at(0))
+  election.next(heldBy('', 9), at(0))
   election.wrote(heldBy('me', 10), at(0))
   return election
 }
 
 describe('a candidate', () => {
-  test('creates a Lease that never existed', () => {
-    const spec = new Election('me').next(undefined, at(0))
-    expect(spec).toMatchObject({
+  test('creates a Lease at once, and acts 15 s later: the holder of a deleted one may not know yet', () => {
+    const election = new Election('me')
+    expect(election.next(undefined, at(0))).toMatchObject({
       holderIdentity: 'me',
       leaseDurationSeconds: 15,
       leaseTransitions: 0,
       renewTime: '2026-11-26T00:00:00.000000Z',
     })
+    election.wrote(heldBy('me', 10), at(0))
+    expect(election.isLeader(at(0))).toBe(false)
+    expect(election.next(heldBy('me', 10), at(8))).toMatchObject({ holderIdentity: 'me' })
+    election.wrote(heldBy('me', 11), at(8))
+    expect(election.isLeader(at(14.9))).toBe(false)
+    expect(election.isLeader(at(15))).toBe(true)
+  })
+
+  test('waits 15 s again when the Lease that it created is deleted', () => {
+    const election = new Election('me')
+    election.next(undefined, at(0))
+    election.wrote(heldBy('me', 10), at(0))
+    expect(election.next(undefined, at(14))).toMatchObject({ leaseTransitions: 4 })
+    election.wrote(heldBy('me', 11), at(14))
+    election.next(heldBy('me', 11), at(22))
+    election.wrote(heldBy('me', 12), at(22))
+    expect(election.isLeader(at(28.9))).toBe(false)
+    expect(election.isLeader(at(29))).toBe(true)
   })
 
   test('acquires a released Lease at once', () => {
@@ -89,14 +107,13 @@ describe('a candidate', () => {
     },
   )
 
-  test('waits for a Lease that is gone or goes backwards, because its holder may not know yet', () => {
-    for (const older of [undefined, heldBy('', 5, { leaseTransitions: 2 })]) {
-      const election = new Election('me')
-      election.next(heldBy('other', 10), at(0))
-      expect(election.next(older, at(1))).toBeUndefined()
-      expect(election.next(older, at(15.9))).toBeUndefined()
-      expect(election.next(older, at(16))).toMatchObject({ holderIdentity: 'me', leaseTransitions: 4 })
-    }
+  test('waits for a Lease that goes backwards, because its holder may not know yet', () => {
+    const older = heldBy('', 5, { leaseTransitions: 2 })
+    const election = new Election('me')
+    election.next(heldBy('other', 10), at(0))
+    expect(election.next(older, at(1))).toBeUndefined()
+    expect(election.next(older, at(15.9))).toBeUndefined()
+    expect(election.next(older, at(16))).toMatchObject({ holderIdentity: 'me', leaseTransitions: 4 })
   })
 
   test('writes transitions that the API server accepts', () => {
@@ -327,6 +344,18 @@ describe('three replicas', () => {
     let backup: Lease | undefined
     for (const seed of [5, 6, 7, 8]) {
       const { most, losses } = await simulate(seed, { faults: 0.01, disturb })
+      expect(most).toBe(1)
+      expect(losses).toBeGreaterThan(0)
+    }
+  }, 120_000)
+
+  test('never two act when another client deletes the Lease, also while a replica starts', async () => {
+    for (const seed of [9, 10]) {
+      const { most, losses } = await simulate(seed, {
+        disturb: (server, second) => {
+          if (second % 45 === 0) server.stored = undefined
+        },
+      })
       expect(most).toBe(1)
       expect(losses).toBeGreaterThan(0)
     }

@@ -3,8 +3,9 @@ import { leaseSeconds, longestLeaseSeconds } from './lease.ts'
 
 // Leader election on a Lease, with the rules of client-go (tools/leaderelection): a holder acts until the renew deadline, and a
 // candidate takes over a Lease that it has observed unchanged for the whole lease duration. Both count on their own clock only, and
-// every write names the resourceVersion that was read. Stricter than client-go: a Lease that is gone, or older than one observed
-// before, is not free at once, because its holder may not have noticed yet.
+// every write names the resourceVersion that was read. Stricter than client-go: a Lease that is older than one observed before is not
+// free at once, and the candidate that creates a Lease acts only after the lease duration. Another client may have deleted the last
+// one, and its holder acts until it notices.
 
 /** A point in time on two clocks of this machine. */
 export interface Instant {
@@ -35,6 +36,9 @@ export class Election {
   /** When the last successful write of this process began: other candidates cannot have observed it earlier. */
   #heldSince: Instant | undefined
   #ownVersion: string | undefined
+  #isCreating = false
+  /** On the monotonic clock: the holder of a deleted Lease cannot act any more. */
+  #actsFromMs = 0
   #observed: { readonly version: string; readonly since: Instant } | undefined
   /** The highest leaseTransitions observed. */
   #transitions: number | undefined
@@ -47,7 +51,7 @@ export class Election {
 
   /** Returns whether this process may act now. */
   isLeader(now: Instant): boolean {
-    if (this.#heldSince === undefined) return false
+    if (this.#heldSince === undefined || now.monotonicMs < this.#actsFromMs) return false
     // The larger difference counts: a sleep stops one clock, and setting the time changes the other one.
     const { monotonicMs, wallMs } = this.#heldSince
     return Math.max(now.monotonicMs - monotonicMs, now.wallMs - wallMs) < this.#times.renewDeadlineMs
@@ -55,6 +59,7 @@ export class Election {
 
   /** Returns the spec to write, given the Lease as just read; undefined: do not write, read it again later. */
   next(lease: Lease | undefined, now: Instant): LeaseSpec | undefined {
+    this.#isCreating = lease === undefined
     const { spec = {} } = lease ?? {}
     const { holderIdentity = '', leaseDurationSeconds } = spec
     const transitions = transitionsOf(spec)
@@ -64,11 +69,10 @@ export class Election {
       // Nobody else can have held it since the own write, even if that was long ago: the write would be a conflict.
       if (this.isLeader(now) || version === this.#ownVersion) return this.#specAt(now, spec)
     } else this.#heldSince = undefined
-    const isBackward =
-      this.#transitions !== undefined && (lease === undefined || transitions < this.#transitions)
+    const isBackward = this.#transitions !== undefined && transitions < this.#transitions
     this.#transitions =
       lease === undefined ? this.#transitions : Math.max(transitions, this.#transitions ?? 0)
-    const isFree = holderIdentity === '' && !isBackward
+    const isFree = lease === undefined || (holderIdentity === '' && !isBackward)
     const { leaseMs } = this.#times
     const seconds = Math.min(leaseSeconds(leaseDurationSeconds, leaseMs / 1000), longestLeaseSeconds)
     const isOver = now.monotonicMs - this.#observed.since.monotonicMs >= Math.max(leaseMs, seconds * 1000)
@@ -79,6 +83,7 @@ export class Election {
   wrote(lease: Lease, begun: Instant): void {
     if (lease.spec?.holderIdentity !== this.identity) return
     this.#heldSince = begun
+    if (this.#isCreating) this.#actsFromMs = begun.monotonicMs + this.#times.leaseMs
     this.#ownVersion = versionOf(lease)
     this.#observed = { version: this.#ownVersion, since: begun }
     this.#transitions = transitionsOf(lease.spec)

@@ -27,6 +27,8 @@ beforeEach(async () => {
     tokens: { pod: { username: 'approver', groups: ['system:authenticated'] } },
   })
   putCluster(server)
+  // Without a Lease, a replica waits 15 s.
+  server.put(leases, { metadata: { name: 'kcert-controller' }, spec: { holderIdentity: '' } })
   kcert = operatorOf(server, folder)
 })
 afterEach(() => Daemon.killAll())
