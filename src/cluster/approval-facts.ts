@@ -7,10 +7,8 @@ import { statusIn } from './failures.ts'
 import { type NodeObject, resources } from './kinds.ts'
 import { getOne, listEach } from './readable.ts'
 
-// One list of Nodes serves thousands of requests. A changed kubelet address takes effect a minute later.
-const nodesKeptMs = 60_000
-// These change when an operator rebuilds the control plane.
-const addressesKeptMs = 300_000
+// One list of Nodes serves thousands of requests. Within this time, an address that another Node just took counts as free.
+const keptMs = 60_000
 
 /** Returns the certificate that a kubelet presents on its port; see `ApprovalFacts`. */
 export type ServedReader = (
@@ -25,41 +23,42 @@ const kubeletPort = 10_250
  * connects to kubelets directly, not through the API server.
  */
 export function approvalFactsOf(cluster: Cluster, readServed: ServedReader, clock: Clock): ApprovalFacts {
-  const ports = new Map<string, number>()
-  const known = kept(nodesKeptMs, clock, async () => {
-    // All Nodes of a large cluster at once would need hundreds of MB.
-    const nodes = new Map<string, NodeFacts>()
-    try {
-      for await (const node of listEach(cluster.objects, resources.nodes)) {
-        nodes.set(node.metadata.name, nodeOf(node))
-        ports.set(node.metadata.name, portOf(node))
-      }
-    } catch (error) {
-      if (statusIn(error) === 403) return undefined
-      throw error
-    }
-    return factsOfNodes([...nodes.values()])
-  })
-  const addresses = kept(addressesKeptMs, clock, () => readClusterAddresses(cluster))
+  const ports = new WeakMap<NodeFacts, number>()
+  const known = kept(clock, () => listedNodes(cluster).catch(unlessForbidden))
   return {
     isAllowed: (question) => cluster.access.isAllowed(question),
+    // The existence of the Node, its role and its addresses decide, so it is read for each request.
     async findNode(name) {
-      const found = await (await known())?.findNode(name)
-      if (found !== 'absent') return found
-      // The Node may have been created after the list, and its existence decides.
-      const node = await getOne(cluster.objects, { ...resources.nodes, name })
+      const node = await getOne(cluster.objects, { ...resources.nodes, name }).catch(unlessForbidden)
       if (node === undefined) return 'absent'
-      ports.set(name, portOf(node))
-      return nodeOf(node)
+      if (node === 'forbidden') return undefined
+      const facts = nodeOf(node)
+      ports.set(facts, portOf(node))
+      return facts
     },
-    findNodesAt: async (address) => (await known())?.findNodesAt(address),
-    readServedCertificate: (node) => readServed(node, ports.get(node.name) ?? kubeletPort),
-    readClusterAddresses: addresses,
+    async findNodesAt(address) {
+      const nodes = await known()
+      return nodes === 'forbidden' ? undefined : nodes.findNodesAt(address)
+    },
+    readServedCertificate: (node) => readServed(node, ports.get(node) ?? kubeletPort),
+    readClusterAddresses: kept(clock, () => readClusterAddresses(cluster)),
   }
 }
 
-/** Caches the result of `observe` for `keptMs`. Concurrent callers share one lookup. Failures are not cached. */
-function kept<Result>(keptMs: number, clock: Clock, observe: () => Promise<Result>): () => Promise<Result> {
+async function listedNodes({ objects }: Cluster): Promise<ApprovalFacts> {
+  // All Nodes of a large cluster at once would need hundreds of MB.
+  const nodes = new Map<string, NodeFacts>()
+  for await (const node of listEach(objects, resources.nodes)) nodes.set(node.metadata.name, nodeOf(node))
+  return factsOfNodes([...nodes.values()])
+}
+
+function unlessForbidden(error: unknown): 'forbidden' {
+  if (statusIn(error) === 403) return 'forbidden'
+  throw error
+}
+
+/** Caches the result of `observe` for a minute. Concurrent callers share one lookup. Failures are not cached. */
+export function kept<Result>(clock: Clock, observe: () => Promise<Result>): () => Promise<Result> {
   let held: { result: Promise<Result>; until: number } | undefined
   return () => {
     const now = clock().getTime()

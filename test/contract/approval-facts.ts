@@ -70,7 +70,9 @@ export function approvalFactsContract(name: string, open: () => Promise<FactsSta
 
     test('reads the certificate that a kubelet serves, with the name of the node', async () => {
       const { facts, worker } = stage
-      const served = await facts.readServedCertificate(worker)
+      const node = await facts.findNode(worker.name)
+      if (typeof node !== 'object') throw new Error(`no Node ${worker.name}`)
+      const served = await facts.readServedCertificate(node)
       expect(served).toMatchObject({ isTrusted: true })
       if (typeof served === 'object')
         expect(served.certificate.subject.commonName).toBe(`system:node:${worker.name}`)

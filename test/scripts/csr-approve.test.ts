@@ -230,8 +230,8 @@ test('approves 2,000 requests in one run, over few connections, with progress on
   expect(JSON.parse(stdout).counts).toEqual({ approved: 2000 })
   expect(stderr).toContain('approved 2,000 of 2,000')
   expect(server.connections).toBeLessThan(40)
-  // Nodes, ranges and endpoints were looked up once.
-  expect(server.calls.filter(({ resource }) => resource === 'nodes')).toHaveLength(1)
+  // Nodes, ranges and endpoints were listed once.
+  expect(server.calls.filter(({ verb, resource }) => verb === 'list' && resource === 'nodes')).toHaveLength(1)
   expect(server.calls.filter(({ verb }) => verb === 'update')).toHaveLength(2000)
 })
 

@@ -7,7 +7,6 @@ import { resources } from '../../cluster/kinds.ts'
 import { LeaseHolder } from '../../cluster/lease-holder.ts'
 import type { Acted } from '../../csr/approval/acting.ts'
 import { type Evaluation, evaluateByPolicy } from '../../csr/approval/evaluation.ts'
-import type { ApprovalFacts } from '../../csr/approval/facts.ts'
 import { controllerName, leftPending } from '../../csr/controller-events.ts'
 import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { type Decisions, renderControllerMetrics } from '../../output/controller-metrics.ts'
@@ -44,8 +43,6 @@ export interface ControllerPorts {
 
 const policyPollMs = 5_000
 const rightsPollMs = 60_000
-/** Facts are read again after this time, so that a replaced CA or a moved address is noticed. */
-const factsKeptMs = 60_000
 /** Longer than any call with its retries, unless --request-timeout is very long. */
 const stalledMs = 300_000
 
@@ -71,7 +68,6 @@ class Controller {
   readonly #counts = { lease: 0, policy: 0, watch: 0, created: 0, failed: 0 }
   readonly #decisions = new Map<string, Decisions>()
   readonly #basis = new WeakMap<Evaluation, LoadedPolicies>()
-  #facts: { readonly value: ApprovalFacts; readonly sinceMs: number } | undefined
   #approver: Approver | undefined
   #watchFailure: KcertError | undefined
   #missing: readonly Right[] | undefined
@@ -133,13 +129,14 @@ class Controller {
   }
 
   async #approve(signal: AbortSignal): Promise<void> {
-    const { cluster } = this.#ports
+    const { cluster, context } = this.#ports
+    const facts = approvalFactsOf(cluster, context.clock)
     this.#approver = new Approver({
       api: cluster.requests,
       watch: (until, tell) => cluster.objects.watch(resources.requests, {}, until, tell),
       evaluate: async (object) => {
         const used = this.#source.current
-        const evaluation = await evaluateByPolicy('approve', used.policies, this.#currentFacts())(object)
+        const evaluation = await evaluateByPolicy('approve', used.policies, facts)(object)
         this.#basis.set(evaluation, used)
         return evaluation
       },
@@ -170,13 +167,6 @@ class Controller {
     if (failure?.message === before?.message) return
     if (failure === undefined) log({ level: 'info', message: 'the watch of requests works again' })
     else log({ level: 'warning', message: 'the watch of requests failed', fields: errorFieldsOf(failure) })
-  }
-
-  #currentFacts(): ApprovalFacts {
-    const nowMs = performance.now()
-    if (this.#facts === undefined || nowMs - this.#facts.sinceMs >= factsKeptMs)
-      this.#facts = { value: approvalFactsOf(this.#ports.cluster, this.#ports.context.clock), sinceMs: nowMs }
-    return this.#facts.value
   }
 
   async #tell(acted: Acted): Promise<void> {

@@ -1,4 +1,4 @@
-import { approvalFactsOf as factsOf } from '../../cluster/approval-facts.ts'
+import { approvalFactsOf as factsOf, kept } from '../../cluster/approval-facts.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import { resources } from '../../cluster/kinds.ts'
 import { getReadable } from '../../cluster/readable.ts'
@@ -20,12 +20,11 @@ const rootCa = { ...resources.configMaps, namespace: 'kube-system', name: 'kube-
 
 /** Returns the facts of a cluster. */
 export function approvalFactsOf(cluster: Cluster, clock: Clock): ApprovalFacts {
-  let cas: Promise<readonly Certificate[] | undefined> | undefined
+  const cas = kept(clock, () => kubeletCas(cluster))
   return factsOf(
     cluster,
     async (node, port) => {
-      cas ??= kubeletCas(cluster)
-      const roots = await cas
+      const roots = await cas()
       return roots && servedBy(node, port, roots, clock)
     },
     clock,

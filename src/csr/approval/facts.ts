@@ -57,6 +57,7 @@ export interface ApprovalFacts {
   findNode(name: string): Promise<NodeFacts | 'absent' | undefined>
   /** Names of all Nodes with this address; IP addresses are compared by value, not by spelling. */
   findNodesAt(address: string): Promise<readonly string[] | undefined>
+  /** `node` is a result of `findNode`. */
   readServedCertificate(node: NodeFacts): Promise<ServedCertificate | 'none' | undefined>
   readClusterAddresses(): Promise<ClusterAddresses | undefined>
 }
