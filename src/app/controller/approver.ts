@@ -21,7 +21,7 @@ export interface ApproverPorts {
   /** Called right before each write. Throws a KcertError if the decision must not be written any more. */
   readonly confirm: (evaluation: Evaluation) => void
   /** Called when the result for an object differs from the last one. */
-  readonly tell: (acted: Acted) => Promise<void>
+  readonly tell: (acted: Acted) => void
   /** Called with each failure of the watch, and with undefined when it works. */
   readonly tellWatch: (failure: KcertError | undefined) => void
   readonly nowMs: () => number
@@ -43,7 +43,7 @@ interface Pending {
   told: string
 }
 
-// At most 20 evaluations a second, each with at most one write and one Event. client-go's default is 5 calls a second.
+// At most 20 evaluations a second, each with at most one write. client-go's default is 5 calls a second.
 const evaluationMs = 50
 const mostAtOnce = 8
 // Facts change: a Node registers, RBAC is fixed. kube-controller-manager retries after 200 ms to 1000 s.
@@ -188,7 +188,7 @@ export class Approver {
       if (acted.outcome !== 'skipped' && acted.outcome !== 'failed') this.#pending.delete(uid)
       item.refusal = refusalOf(acted)
       const told = `${acted.outcome} ${acted.reason}`
-      if (told !== item.told) await tell(acted)
+      if (told !== item.told) tell(acted)
       item.told = told
     } catch (error) {
       const known =
@@ -198,9 +198,7 @@ export class Approver {
       item.refusal = known.code
       if (known.code === 'KCERT_UNREACHABLE') this.#notBeforeMs = nowMs() + outageMs
       if (item.told !== known.code)
-        await tell({ name: item.name, outcome: 'failed', reason: known.message, error: known }).catch(
-          () => {},
-        )
+        tell({ name: item.name, outcome: 'failed', reason: known.message, error: known })
       item.told = known.code
     }
     // Each time a quarter more or less, so that requests that were created together are not evaluated together.

@@ -16,7 +16,7 @@ import type { Endpoint } from '../../tls/endpoint.ts'
 import { approvalFactsOf } from '../csr/approval-facts.ts'
 import { metricsType, type ServedText, serveTexts } from '../kubelet/metrics-output.ts'
 import { Approver } from './approver.ts'
-import { createEvent } from './events.ts'
+import { EventQueue, eventOf } from './events.ts'
 import { type LoadedPolicies, PolicySource } from './policy-source.ts'
 import { detailOf, refusalOf } from './refusal.ts'
 import { missingRights, type Right, rightsToApprove, rightsToLead, rightText } from './rights.ts'
@@ -68,8 +68,10 @@ class Controller {
   readonly #counts = { lease: 0, policy: 0, watch: 0, created: 0, failed: 0 }
   readonly #decisions = new Map<string, Decisions>()
   readonly #basis = new WeakMap<Evaluation, LoadedPolicies>()
+  readonly #events: EventQueue
   #approver: Approver | undefined
   #watchFailure: KcertError | undefined
+  #eventFailure: KcertError | undefined
   #missing: readonly Right[] | undefined
   #missingText = 'not checked yet'
 
@@ -77,7 +79,12 @@ class Controller {
     this.#settings = settings
     this.#ports = ports
     this.#source = source
-    const { leaseCluster, context } = ports
+    const { cluster, leaseCluster, context } = ports
+    this.#events = new EventQueue({
+      objects: cluster.objects,
+      pause,
+      tell: (event, failure) => this.#noteEvent(event.involvedObject.name, failure),
+    })
     this.#lease = new LeaseHolder({
       objects: leaseCluster.objects,
       name: controllerName,
@@ -131,7 +138,7 @@ class Controller {
   async #approve(signal: AbortSignal): Promise<void> {
     const { cluster, context } = this.#ports
     const facts = approvalFactsOf(cluster, context.clock)
-    this.#approver = new Approver({
+    const approver = new Approver({
       api: cluster.requests,
       watch: (until, tell) => cluster.objects.watch(resources.requests, {}, until, tell),
       evaluate: async (object) => {
@@ -147,7 +154,12 @@ class Controller {
       pause,
       draw: Math.random,
     })
-    await this.#approver.run(signal)
+    this.#approver = approver
+    const decided = new AbortController()
+    await Promise.all([
+      approver.run(signal).finally(() => decided.abort()),
+      this.#events.run(decided.signal),
+    ])
   }
 
   /** Throws when this process may have lost the Lease, or when the policy was replaced after the evaluation. */
@@ -169,8 +181,17 @@ class Controller {
     else log({ level: 'warning', message: 'the watch of requests failed', fields: errorFieldsOf(failure) })
   }
 
-  async #tell(acted: Acted): Promise<void> {
-    const { log, cluster, context } = this.#ports
+  #noteEvent(csr: string | undefined, failure: KcertError | undefined): void {
+    const isNew = failure !== undefined && failure.code !== this.#eventFailure?.code
+    this.#eventFailure = failure
+    this.#counts[failure === undefined ? 'created' : 'failed']++
+    if (!isNew) return
+    const fields = { csr, ...errorFieldsOf(failure) }
+    this.#ports.log({ level: 'warning', message: 'the Event could not be created', fields })
+  }
+
+  #tell(acted: Acted): void {
+    const { log, context } = this.#ports
     const { name, outcome, object, error, evaluation } = acted
     const isApproved = outcome === 'approved'
     const reason = isApproved ? (evaluation?.verdict.policy ?? '') : refusalOf(acted)
@@ -188,18 +209,7 @@ class Controller {
     const told = isApproved
       ? { type: 'Normal' as const, reason: 'Approved', message: `policy ${reason}: ${detail}` }
       : { type: 'Warning' as const, reason: leftPending, message: detail }
-    try {
-      await createEvent(cluster.objects, object, told, { now: context.clock(), instance: this.#instance })
-      this.#counts.created++
-    } catch (failure) {
-      if (!(failure instanceof KcertError)) throw failure
-      this.#counts.failed++
-      log({
-        level: 'warning',
-        message: 'the Event could not be created',
-        fields: { csr: name, ...errorFieldsOf(failure) },
-      })
-    }
+    this.#events.add(eventOf(object, told, { now: context.clock(), instance: this.#instance }))
   }
 
   #count(outcome: string, reason: string): void {
