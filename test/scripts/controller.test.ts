@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
@@ -27,7 +28,7 @@ beforeEach(async () => {
     tokens: { pod: { username: 'approver', groups: ['system:authenticated'] } },
   })
   putCluster(server)
-  // Without a Lease, a replica waits 15 s.
+  // A replica that creates the Lease acts 15 s later.
   server.put(leases, { metadata: { name: 'kcert-controller' }, spec: { holderIdentity: '' } })
   kcert = operatorOf(server, folder)
 })
@@ -225,6 +226,34 @@ test('is not ready while it cannot list requests', onBusyMachines, async () => {
   server.faults.clear()
   await daemon.says(/the watch of requests works again/)
   expect((await get('/readyz')).status).toBe(200)
+})
+
+describe('SIGTERM during an evaluation', () => {
+  const lookup = { verb: 'get', resource: 'nodes', times: 1_000 } as const
+
+  test('writes no decision after it, and releases the Lease', onBusyMachines, async () => {
+    const answer = (response: ServerResponse, result: object | undefined): void =>
+      void setTimeout(() => response.end(JSON.stringify(result)), 1_500)
+    server.faults.add({ ...lookup, kind: 'hostile', answer })
+    putServing(server, 'csr-1')
+    const { daemon } = await start()
+    await until(() => server.calls.some(({ resource }) => resource === 'nodes'))
+    expect(await daemon.kill('SIGTERM')).toBe(0)
+    expect(daemon.stderr).toMatch(/failed csr="csr-1".*this replica received a signal to stop/)
+    expect(conditionsOf(server, 'csr-1')).toEqual([])
+    expect(holder()).toBe('')
+  })
+
+  test('ends it within 8 s when the API server does not respond', onBusyMachines, async () => {
+    server.faults.add({ ...lookup, kind: 'hang' })
+    putServing(server, 'csr-1')
+    const { daemon } = await start()
+    await until(() => server.calls.some(({ resource }) => resource === 'nodes'))
+    const began = performance.now()
+    expect(await daemon.kill('SIGTERM')).toBe(0)
+    expect(performance.now() - began).toBeLessThan(15_000)
+    expect(holder()).toBe('')
+  })
 })
 
 describe('wrong usage', () => {

@@ -8,6 +8,7 @@ import { LeaseHolder } from '../../cluster/lease-holder.ts'
 import type { Acted } from '../../csr/approval/acting.ts'
 import { type Evaluation, evaluateByPolicy } from '../../csr/approval/evaluation.ts'
 import { controllerName, leftPending } from '../../csr/controller-events.ts'
+import { exitCodes } from '../../errors/codes.ts'
 import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { type Decisions, renderControllerMetrics } from '../../output/controller-metrics.ts'
 import type { LogEntry } from '../../output/log-line.ts'
@@ -45,9 +46,15 @@ const policyPollMs = 5_000
 const rightsPollMs = 60_000
 /** Longer than any call with its retries, unless --request-timeout is very long. */
 const stalledMs = 300_000
+/** After SIGTERM, calls in progress and waiting Events get this time. Then the Lease is released, as far as that succeeds in time. */
+const completionMs = 5_000
+const longestStopMs = 8_000
 
 /** Runs until `ended` aborts. Ends the process when the Lease is lost. */
 export async function runController(settings: ControllerSettings, ports: ControllerPorts): Promise<void> {
+  // A call in progress would be retried for much longer.
+  const stop = (): unknown => setTimeout(() => process.exit(exitCodes.done), longestStopMs).unref()
+  ports.ended.addEventListener('abort', stop)
   const source = await PolicySource.open(settings.approve, ports.context)
   try {
     await new Controller(settings, ports, source).run()
@@ -135,6 +142,7 @@ class Controller {
     }
   }
 
+  /** Returns at the latest `completionMs` after the signal. Evaluations that are still in progress then get no confirmation to write. */
   async #approve(signal: AbortSignal): Promise<void> {
     const { cluster, context } = this.#ports
     const facts = approvalFactsOf(cluster, context.clock)
@@ -156,15 +164,19 @@ class Controller {
     })
     this.#approver = approver
     const decided = new AbortController()
-    await Promise.all([
+    const work = Promise.all([
       approver.run(signal).finally(() => decided.abort()),
       this.#events.run(decided.signal),
     ])
+    const stopped = aborted(signal).then(() => pauseFor(completionMs, undefined, { ref: false }))
+    await Promise.race([work, stopped])
   }
 
-  /** Throws when this process may have lost the Lease, or when the policy was replaced after the evaluation. */
+  /** Throws when this process stops or may have lost the Lease, or when the policy was replaced after the evaluation. */
   #confirm(evaluation: Evaluation): void {
     const why = 'the decision is not written; the request is evaluated again'
+    if (this.#ports.ended.aborted)
+      throw new KcertError('KCERT_LOCKED', 'this replica received a signal to stop', { why })
     if (!this.#lease.isLeader())
       throw new KcertError('KCERT_LOCKED', 'this replica is not the leader any more', { why })
     if (this.#basis.get(evaluation) !== this.#source.current)
@@ -319,6 +331,13 @@ function checks(results: readonly (readonly [name: string, failure: string | und
 
 function errorFieldsOf(error: KcertError): Readonly<Record<string, string>> {
   return { code: error.code, error: wordsOf(error) }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve())
+  })
 }
 
 async function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
