@@ -26,7 +26,7 @@ const heldBy = (holderIdentity: string, version: number, more: Lease['spec'] = {
 function leading(): Election {
   const election = new Election('me')
   election.next(heldBy('', 9), at(0))
-  election.wrote(heldBy('me', 10), at(0))
+  election.wrote(heldBy('me', 10), at(0), at(0))
   return election
 }
 
@@ -39,22 +39,32 @@ describe('a candidate', () => {
       leaseTransitions: 0,
       renewTime: '2026-11-26T00:00:00.000000Z',
     })
-    election.wrote(heldBy('me', 10), at(0))
+    election.wrote(heldBy('me', 10), at(0), at(0))
     expect(election.isLeader(at(0))).toBe(false)
     expect(election.next(heldBy('me', 10), at(8))).toMatchObject({ holderIdentity: 'me' })
-    election.wrote(heldBy('me', 11), at(8))
+    election.wrote(heldBy('me', 11), at(8), at(8))
     expect(election.isLeader(at(14.9))).toBe(false)
     expect(election.isLeader(at(15))).toBe(true)
+  })
+
+  test('acts 15 s after a late answer to the creation', () => {
+    const election = new Election('me')
+    election.next(undefined, at(0))
+    election.wrote(heldBy('me', 10), at(0), at(20))
+    election.next(heldBy('me', 10), at(34))
+    election.wrote(heldBy('me', 11), at(34), at(34))
+    expect(election.isLeader(at(34.9))).toBe(false)
+    expect(election.isLeader(at(35))).toBe(true)
   })
 
   test('waits 15 s again when the Lease that it created is deleted', () => {
     const election = new Election('me')
     election.next(undefined, at(0))
-    election.wrote(heldBy('me', 10), at(0))
+    election.wrote(heldBy('me', 10), at(0), at(0))
     expect(election.next(undefined, at(14))).toMatchObject({ leaseTransitions: 4 })
-    election.wrote(heldBy('me', 11), at(14))
+    election.wrote(heldBy('me', 11), at(14), at(14))
     election.next(heldBy('me', 11), at(22))
-    election.wrote(heldBy('me', 12), at(22))
+    election.wrote(heldBy('me', 12), at(22), at(22))
     expect(election.isLeader(at(28.9))).toBe(false)
     expect(election.isLeader(at(29))).toBe(true)
   })
@@ -67,7 +77,7 @@ describe('a candidate', () => {
     const election = new Election('me')
     election.next(undefined, at(0))
     expect(election.isLeader(at(0))).toBe(false)
-    election.wrote(heldBy('other', 10), at(0))
+    election.wrote(heldBy('other', 10), at(0), at(0))
     expect(election.isLeader(at(0))).toBe(false)
   })
 

@@ -79,11 +79,11 @@ export class Election {
     return isFree || isOver ? this.#specAt(now, spec) : undefined
   }
 
-  /** Records the server's answer to a write that began at `begun`. */
-  wrote(lease: Lease, begun: Instant): void {
+  /** Records the server's answer to a write that began at `begun`. The server may have acted at any time between. */
+  wrote(lease: Lease, begun: Instant, answered: Instant): void {
     if (lease.spec?.holderIdentity !== this.identity) return
     this.#heldSince = begun
-    if (this.#isCreating) this.#actsFromMs = begun.monotonicMs + this.#times.leaseMs
+    if (this.#isCreating) this.#actsFromMs = answered.monotonicMs + this.#times.leaseMs
     this.#ownVersion = versionOf(lease)
     this.#observed = { version: this.#ownVersion, since: begun }
     this.#transitions = transitionsOf(lease.spec)

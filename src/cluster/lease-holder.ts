@@ -103,7 +103,7 @@ export class LeaseHolder {
           lease === undefined
             ? await objects.create({ ...resources.leases, namespace }, { ...kind, metadata, spec })
             : await objects.replace(this.#resource, { ...lease, ...kind, spec })
-        this.#election.wrote(written as ObjectOf<'leases'>, begun)
+        this.#election.wrote(written as ObjectOf<'leases'>, begun, now())
       }
       this.#failure = undefined
     } catch (error) {
