@@ -15,10 +15,13 @@ export async function buildHelm(steps: Steps): Promise<string> {
     const draft = `${dirname(helm)}.new`
     mkdirSync(draft, { recursive: true })
     await steps.step(`build helm ${version} (about 8 min on 2 cores, once)`, () =>
-      run(['go', 'install', '-p', '2', '-trimpath', '-ldflags=-s -w', `helm.sh/helm/v3/cmd/helm@${version}`], {
-        env: { ...(process.env as Record<string, string>), CGO_ENABLED: '0', GOBIN: draft },
-        next: 'the Go module proxy must be reachable; run again, what was built is kept',
-      }),
+      run(
+        ['go', 'install', '-p', '2', '-trimpath', '-ldflags=-s -w', `helm.sh/helm/v3/cmd/helm@${version}`],
+        {
+          env: { ...(process.env as Record<string, string>), CGO_ENABLED: '0', GOBIN: draft },
+          next: 'the Go module proxy must be reachable; run again, what was built is kept',
+        },
+      ),
     )
     renameSync(draft, dirname(helm))
     return helm

@@ -101,9 +101,7 @@ export async function updateClusterInfo(
 
 async function planOf(found: FoundClusterInfo, cas: readonly Certificate[]): Promise<Plan> {
   const { info, data } = found
-  const [fault] = info.faults.filter(
-    ({ id }) => !['no-ca', 'ca-by-path', 'ca-malformed'].includes(id),
-  )
+  const [fault] = info.faults.filter(({ id }) => !['no-ca', 'ca-by-path', 'ca-malformed'].includes(id))
   // A new CA does not repair other problems, and their text must not be signed.
   if (fault !== undefined)
     throw new KcertError('KCERT_EDIT_REFUSED', `joining nodes cannot use ${clusterInfoPlace}`, {

@@ -40,7 +40,11 @@ rules:
 - {name: a, decision: approve, signerNames: [example.com/serving, "example.com/*", "b.example.com/s*"], usernames: [ann]}
 - {name: b, decision: deny, signerNames: ["*/*"], groups: [ci]}
 `
-const ofFile = { name: 'policy.yaml', text: policyText, policies: await readPolicies(policyText, 'policy.yaml') }
+const ofFile = {
+  name: 'policy.yaml',
+  text: policyText,
+  policies: await readPolicies(policyText, 'policy.yaml'),
+}
 const wideText = policyText.replace('b.example.com/s*', '*/serving')
 const ofWide = { name: 'wide.yaml', text: wideText, policies: await readPolicies(wideText, 'wide.yaml') }
 const ofOverlay = { name: overlayPolicy, policies: builtinPoliciesOf(overlayPolicy)! }
@@ -74,8 +78,10 @@ function granted(objects: readonly KubernetesObject[], namespace: string): strin
   )
   return bound
     .flatMap(({ rules = [], metadata }) =>
-      rules.flatMap(({ apiGroups: [group], resources: [resource], resourceNames: [name] = [], verbs }) =>
-        verbs.map((verb) => rightText({ verb, group, resource, ...given(name, metadata.namespace) })),
+      rules.flatMap(({ apiGroups: [group], resources: [resource], resourceNames, verbs }) =>
+        verbs.map((verb) =>
+          rightText({ verb, group, resource, ...given(resourceNames?.[0], metadata.namespace) }),
+        ),
       ),
     )
     .sort()
@@ -242,11 +248,7 @@ describe(`deploy/helm (${withHelm})`, () => {
         ...['--set', 'replicas=3,apiServerPorts={16443},serviceMonitor=true'],
       ],
     ],
-    [
-      'a policy for every signer',
-      { approve: ofWide },
-      ['--set-file', `policy=${join(folder, 'wide.yaml')}`],
-    ],
+    ['a policy for every signer', { approve: ofWide }, ['--set-file', `policy=${join(folder, 'wide.yaml')}`]],
   ])('renders the manifest: %s', (_, settings, flags) => {
     writeFileSync(join(folder, 'policy.yaml'), policyText)
     writeFileSync(join(folder, 'wide.yaml'), wideText)

@@ -134,10 +134,7 @@ function noMasters({ subject }: CertificateRequest): Finding {
   return unmet(`it requests O=${mastersGroup}`, { fix })
 }
 
-function noCa(
-  { usages }: SigningRequest,
-  { basicConstraints, keyUsage }: CertificateRequest,
-): Finding {
+function noCa({ usages }: SigningRequest, { basicConstraints, keyUsage }: CertificateRequest): Finding {
   const { met, unmet } = approvalRule('no-ca', 'entitlement')
   const asked = [
     ...(basicConstraints?.ca === true ? ['CA:TRUE'] : []),

@@ -73,7 +73,8 @@ export const renewTokens = definePhase<Sees>(keyRow('renew-tokens'), {
     const owners = Map.groupBy(tokens, holderOf)
     return [
       ...[...owners].map(
-        ([holder, its]) => `hand over a new token for ${holder}: ${its.map(({ location }) => location).join(', ')}`,
+        ([holder, its]) =>
+          `hand over a new token for ${holder}: ${its.map(({ location }) => location).join(', ')}`,
       ),
       ...(reason === 'compromise' ? ['restart the pods that still get 401 after 70 s'] : []),
     ]
