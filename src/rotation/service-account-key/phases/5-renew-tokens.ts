@@ -56,7 +56,7 @@ const renewed = keyPart<Sees>((observed, target, key) => {
       ...elsewhere.map((id) =>
         ask(
           id,
-          `Check kubeconfig ${id} with kcert inspect. Replace a token with key ID ${lacks}, or without a key ID.`,
+          `Search kubeconfig ${id} for a token with key ID ${lacks}, or without a key ID, and replace it.`,
         ),
       ),
     ],
