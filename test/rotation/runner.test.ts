@@ -764,7 +764,7 @@ test('a confirmed question is recorded as a waiver, a declined one is not', asyn
   run.answers = false
   await (await run.open()).performAll([ask])
   expect(run.asked).toEqual(['Pod a: A?', 'Pod a: A?'])
-  expect(run.said).toEqual(['waiver Pod a'])
+  expect(run.said).toEqual(['waiver 4 Pod a'])
 })
 
 test('combines several refusals in one error that names all of them', () => {
