@@ -31,6 +31,7 @@ export const notRunHere: readonly (readonly [command: RegExp, reason: string])[]
   [/ -(?= |$)/, 'reads what is piped into it'],
   [/\bsudo\b/, 'the test is root already, or must not be'],
   [/\bkcert (?:rotate-ca|renew|kubelet)\b/, 'acts on the nodes of an inventory'],
+  [/\bkcert controller --/, 'runs until a signal'],
   [
     /\b(?:chmod|mv|rm|sed -i|ssh-keygen|shred|install|mkdir|ln)\b/,
     'changes files outside the copy of the folder',
