@@ -6,8 +6,7 @@ import * as Flag from '../../cli/flags.ts'
 const { waive, 'max-unavailable': maxUnavailable } = keySettingsFlags
 
 export default class RotateSaKeyRollback extends KeyRotationCommand {
-  static override summary =
-    'Roll back phases of a rotation of the service account key, the last one first: restore its files.'
+  static override summary = 'Roll back phases of a rotation of the service account key, the last one first.'
 
   static override description =
     `Before a phase changes a file, kcert copies it on its node and adds it to an index. The copies are enough for a rollback, even

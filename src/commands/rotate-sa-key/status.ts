@@ -5,8 +5,7 @@ import * as Flag from '../../cli/flags.ts'
 const { waive, proof, reason } = keySettingsFlags
 
 export default class RotateSaKeyStatus extends KeyRotationCommand {
-  static override summary =
-    'Show the state of a rotation of the service account key: phases, pending items and checks.'
+  static override summary = 'Show the state of a rotation of the service account key.'
 
   static override description =
     `kcert reads the state from the cluster and its nodes: the keys in files, those that each API server serves at /openid/v1/jwks, and the
@@ -25,6 +24,7 @@ command writes nothing and does not repeat checks.`
     'Show the state': 'kcert rotate-sa-key status',
     'List the incomplete phases, for a script':
       'kcert rotate-sa-key status -o json | jq \'.phases[] | select(.state != "complete") | .number\'',
+    'Show the state of a rotation after a leak of the key': 'kcert rotate-sa-key status --reason compromise',
   })
 
   static override flags = {
