@@ -120,10 +120,10 @@ test('adds the given flags to every command in a message that accepts them, incl
   }
   const reading = Object.entries(manifest.commands).filter(([, { flags }]) => 'kubeconfig' in flags)
   const advised = new Set(printed.flatMap((words) => [words[0] ?? '', words.slice(0, 2).join(':')]))
-  // These read a cluster with --cluster, or by default. The controller runs in its cluster, and no message advises it.
+  // These read a cluster with --cluster, or by default. No message advises the commands of the controller.
   const conditional = [
     ...['audit', 'ca:sign', 'csr:check', 'inspect', 'probe', 'kubeconfig:create', 'bootstrap:kubeconfig'],
-    ...['cluster-info:pin', 'cluster-info:verify', 'controller'],
+    ...['cluster-info:pin', 'cluster-info:verify', 'controller', 'controller:check'],
   ]
   const left = reading.map(([id]) => id).filter((id) => advised.has(id) && !seen.has(id))
   expect(left.filter((id) => !conditional.includes(id))).toEqual([])
