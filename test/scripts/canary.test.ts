@@ -234,6 +234,18 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--access', 'command:false', '--out', 'key.pem'],
   ],
   'rotate-ca:plan': [[...site], ['--inventory', 'secrets.yaml']],
+  'rotate-sa-key': [
+    [...site],
+    [...site, '--phase', '1', '--yes', '--accept-untested-version', '1.36'],
+    ['--inventory', 'key.pem'],
+    ['--inventory', 'secrets.yaml', '--phase', '1', '--yes'],
+    [...site, '--journal', 'key.pem'],
+  ],
+  'rotate-sa-key:rollback': [
+    [...site, '--yes'],
+    ['--inventory', 'secrets.yaml', '--to', '0', '--yes'],
+  ],
+  'rotate-sa-key:status': [[...site], ['--inventory', 'key.pem'], [...site, '--journal', 'secrets.yaml']],
   'rotate-sa-key:plan': [[...site], [...site, '--reason', 'compromise'], ['--inventory', 'secrets.yaml']],
   'rotate-ca:recover': [
     [...site, '--dry-run'],
