@@ -513,7 +513,7 @@ test('asks about each kubeconfig that is on no node', async () => {
   await run(scene, 1, 5)
   const { gaps, questions, now, target } = await renewing(scene, { kubeconfigs: ['ci'] })
   expect(gaps).toEqual(['kubeconfig ci: not read, because it is on no node'])
-  expect(questions).toEqual([expect.stringMatching(/^Check kubeconfig ci with kcert inspect\. /)])
+  expect(questions).toEqual([expect.stringMatching(/^Search kubeconfig ci for a token with key ID /)])
   const confirmed = { ...target, waivers: new Set(['ci']) }
   expect(phaseOf(keyPlaybook, 5).gaps(now, confirmed)).toEqual([])
 })
