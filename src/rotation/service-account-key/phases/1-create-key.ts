@@ -1,5 +1,5 @@
 import type { Content, Task } from '../../action.ts'
-import { definePhase } from '../../phase.ts'
+import { definePhase, inParts } from '../../phase.ts'
 import { clockGaps } from '../../phases/01-distribute.ts'
 import { kubeadmCerts } from '../../phases/drop-old/remains.ts'
 import { isProven } from '../../proof.ts'
@@ -49,8 +49,7 @@ const created = keyPart<Sees>((observed, target, key) => {
 
 export const createKey = definePhase<Sees>(keyRow('create-key'), {
   sees: ['nodes', 'components', 'files', 'copies', 'evidence', 'kubeadm'],
-  gaps: (observed, target) => created(observed, target).gaps,
-  plan: (observed, target) => created(observed, target).steps,
+  ...inParts(created),
 
   remarks: ({ kubeadm }) => [
     ...(kubeadm?.certsSecret === undefined

@@ -1,8 +1,8 @@
-import { definePhase } from '../../phase.ts'
+import { definePhase, inParts } from '../../phase.ts'
 import { apiServers, fileAt, type Observed } from '../../snapshot.ts'
-import type { Target } from '../../target.ts'
+import type { KeyChange } from '../../target.ts'
 import { ask, wait } from '../../tasks.ts'
-import { keyPart, publicPaths } from '../keys.ts'
+import { keyPart, keysIn, privatePath, publicPaths } from '../keys.ts'
 import type { KeyObservation } from '../observation.ts'
 import { keyRow } from '../phase-table.ts'
 import { externalVerifiersIn, jwksMaxAgeSeconds } from '../plan.ts'
@@ -26,9 +26,9 @@ export const uploadId = 'jwks-upload'
 export const maxAgeId = 'jwks-max-age'
 export const lastUploadId = 'jwks-last-upload'
 
-const informed = keyPart<Sees>((observed, target) => {
+const informed = keyPart<Sees>((observed, target, key) => {
   const { mayExist } = externalVerifiersIn(observed)
-  if (target.reason === 'compromise' || hasSignedNew(observed, target)) return { gaps: [], steps: [] }
+  if (target.reason === 'compromise' || hasSignedNew(observed, key)) return { gaps: [], steps: [] }
   // The audiences of a token show who verifies it.
   if (!mayExist) return { gaps: unreadTokens(observed), steps: [] }
   const { waivers, confirmedAtMs } = target
@@ -72,8 +72,7 @@ const informed = keyPart<Sees>((observed, target) => {
 
 export const awaitVerifiers = definePhase<Sees>(keyRow('await-verifiers'), {
   sees: verifierSections,
-  gaps: (observed, target) => informed(observed, target).gaps,
-  plan: (observed, target) => informed(observed, target).steps,
+  ...inParts(informed),
 
   remarks(observed, { reason }) {
     const { mayExist, why } = externalVerifiersIn(observed)
@@ -117,9 +116,8 @@ function servedSinceMs(observed: Observed<'components' | 'files'>): number {
 }
 
 /** Once a process may sign with the new key, the wait is over. Restarts of later phases must not begin it again. */
-function hasSignedNew(observed: Observed<'components' | 'files'>, { key }: Target): boolean {
-  return apiServers(observed).some((api) => {
-    const contains = fileAt(observed, api.node, api.flags['service-account-signing-key-file'])?.contains
-    return contains?.kind === 'key' && contains.spki === key?.newKey
-  })
+function hasSignedNew(observed: Observed<'components' | 'files'>, { newKey }: KeyChange): boolean {
+  return apiServers(observed).some(
+    (api) => keysIn(fileAt(observed, api.node, privatePath(api))).join() === newKey,
+  )
 }

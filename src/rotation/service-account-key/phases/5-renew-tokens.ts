@@ -1,5 +1,5 @@
 import type { Task } from '../../action.ts'
-import { definePhase } from '../../phase.ts'
+import { definePhase, inParts } from '../../phase.ts'
 import { isProven } from '../../proof.ts'
 import { apiServers, type Observed } from '../../snapshot.ts'
 import type { KeyChange } from '../../target.ts'
@@ -65,8 +65,7 @@ const renewed = keyPart<Sees>((observed, target, key) => {
 
 export const renewTokens = definePhase<Sees>(keyRow('renew-tokens'), {
   sees: [...verifierSections, 'kubelets', 'evidence'],
-  gaps: (observed, target) => renewed(observed, target).gaps,
-  plan: (observed, target) => renewed(observed, target).steps,
+  ...inParts(renewed),
 
   remarks(observed, { key, reason }) {
     const tokens = key === undefined ? [] : oldTokens(observed, keyIdFor(key.oldKey))

@@ -1,5 +1,4 @@
-import type { Step, Task } from '../../action.ts'
-import { definePhase, type PendingItem } from '../../phase.ts'
+import { definePhase, inParts, type Part } from '../../phase.ts'
 import { isProven } from '../../proof.ts'
 import { apiServers, type Observed } from '../../snapshot.ts'
 import type { KeyChange, Target } from '../../target.ts'
@@ -16,10 +15,7 @@ type Sees = 'components' | 'kubelets' | 'files' | 'servedKeys' | 'tokens' | 'pod
 /** The ID with which the operator confirms the result of `kcert audit`. */
 export const auditId = 'audit-log'
 
-interface Open {
-  readonly gaps: readonly PendingItem[]
-  readonly steps: readonly Step<Task>[]
-}
+type Open = ReturnType<Part>
 
 const nothing: Open = { gaps: [], steps: [] }
 
@@ -111,8 +107,7 @@ const proofs: Readonly<
 
 export const proveUnused = definePhase<Sees>(keyRow('prove-unused'), {
   sees: ['components', 'kubelets', 'files', 'servedKeys', 'tokens', 'pods', 'evidence'],
-  gaps: (observed, target) => proven(observed, target).gaps,
-  plan: (observed, target) => proven(observed, target).steps,
+  ...inParts(proven),
 
   remarks(_observed, { proof, reason }) {
     if (reason === 'compromise') return []
