@@ -9,7 +9,7 @@ import { healthcheckPath, servingFlags, trustFlags } from '../rotation/etcd/memb
 import { inventoryNode, unitOf } from '../rotation/inventory.ts'
 import { caFileOf, folderOn, keyPathFor } from '../rotation/material.ts'
 import type { PhaseTable } from '../rotation/phase-table.ts'
-import { privatePath, publicPaths } from '../rotation/service-account-key/keys.ts'
+import { keyPaths } from '../rotation/service-account-key/keys.ts'
 import type {
   ComponentSnapshot,
   FileSnapshot,
@@ -164,8 +164,7 @@ export class NodeWatch {
     )
     if (this.reads === 'etcd') paths.push(...etcdPaths(etcd ?? {}, snapshots))
     if (this.reads === 'service-account-keys') {
-      const keys = snapshots.flatMap((one) => [privatePath(one), ...publicPaths(one)])
-      paths.push(...keys.filter((path) => path?.startsWith('/') === true).map(String))
+      paths.push(...snapshots.flatMap(keyPaths).filter((path) => path.startsWith('/')))
     }
     const patterns = [
       `${kubelet.manifests}/*`,

@@ -2,7 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import { orUndefined } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { FileContent } from '../pki/node-access.ts'
-import { keyMaterial, privatePath, publicPaths } from '../rotation/service-account-key/keys.ts'
+import { keyMaterial, keyPaths, privatePath } from '../rotation/service-account-key/keys.ts'
 import { isPlanned } from '../rotation/target.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
 import {
@@ -93,9 +93,7 @@ export class RotationKeys {
       const api = { name: 'kube-apiserver', flags } as const
       const { newKey, oldPublicKey } = keyMaterial(api)
       const signing = privatePath(api)
-      const others = [signing, ...publicPaths(api)]
-        .filter((path) => path?.startsWith('/') === true)
-        .map(String)
+      const others = keyPaths(api).filter((path) => path.startsWith('/'))
       const files = await this.planes.node(node).readFiles([newKey, oldPublicKey, ...others])
       const unread = files.find((file) => file.found === 'unreadable')
       if (unread !== undefined)

@@ -51,6 +51,14 @@ export function privatePath({ name, flags }: Pick<ComponentSnapshot, 'name' | 'f
     : undefined
 }
 
+/** Returns the paths of all key files that a component reads: the private key first. */
+export function keyPaths(
+  component: Pick<ComponentSnapshot, 'name' | 'repeated' | 'flags'>,
+): readonly string[] {
+  const publics = component.name === 'kube-apiserver' ? publicPaths(component) : []
+  return [privatePath(component), ...publics].filter((path) => path !== undefined)
+}
+
 /** Returns every API server and controller manager. */
 export function signers(observed: Observed<'components'>): readonly ComponentSnapshot[] {
   return [...apiServers(observed), ...componentsNamed(observed, 'kube-controller-manager')]
@@ -173,9 +181,9 @@ export function isStarting(
 
 /** Returns true when the process has read its current key files. */
 export function hasReadKeys(observed: Observed<'files'>, component: ComponentSnapshot): boolean {
-  const { name, node, process } = component
-  const paths = [privatePath(component), ...(name === 'kube-apiserver' ? publicPaths(component) : [])]
-  return paths.every((path) => hasStartedSince(process, fileAt(observed, node, path)))
+  const { node, process } = component
+  const hasRead = (path: string): boolean => hasStartedSince(process, fileAt(observed, node, path))
+  return process !== undefined && keyPaths(component).every(hasRead)
 }
 
 /**
@@ -239,9 +247,8 @@ export function backToKeys(
   const changed = changedFiles(copies)
   const restored = new Set<string>()
   return components.flatMap((component) => {
-    const { node, name, definition, process } = component
-    const keys = [privatePath(component), ...(name === 'kube-apiserver' ? publicPaths(component) : [])]
-    const own = [...keys, definition].filter((path) => path !== undefined)
+    const { node, definition, process } = component
+    const own = [...keyPaths(component), definition]
     const rank = (path: string): number => own.indexOf(path)
     const files = restoreFiles(copies, now, (at, path) => at === node && own.includes(path))
       .filter(({ path }) => !restored.has(fileKey(node, path)))

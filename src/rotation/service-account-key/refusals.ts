@@ -5,7 +5,7 @@ import { apiServerOn, apiServers, fileAt, fileKey, type Observed, type Snapshot 
 import { hasBegun, type Target } from '../target.ts'
 import { keyTestedMinors, untestedVersions } from '../tested-versions.ts'
 import { upgradeInProgress } from '../upgrades.ts'
-import { keysIn, privatePath, publicPaths, signers } from './keys.ts'
+import { keyPaths, keysIn, privatePath, publicPaths, signers } from './keys.ts'
 import { blockersIn, externalSigner } from './plan.ts'
 
 // Clusters and states in which kcert does not rotate the service account key.
@@ -102,10 +102,9 @@ function otherFiles(observed: Observed<'components' | 'files'>): readonly Refusa
 function otherKeys(observed: Observed<'components' | 'files'>, { key }: Target): readonly Refusal[] {
   if (key === undefined) return []
   const own = new Set([key.oldKey, key.newKey])
-  const files = signers(observed).flatMap((one) => {
-    const paths = [privatePath(one), ...(one.name === 'kube-apiserver' ? publicPaths(one) : [])]
-    return paths.flatMap((path) => fileAt(observed, one.node, path) ?? [])
-  })
+  const files = signers(observed).flatMap((one) =>
+    keyPaths(one).flatMap((path) => fileAt(observed, one.node, path) ?? []),
+  )
   const found = files.filter((file) => keysIn(file).some((digest) => !own.has(digest)))
   return when(found.length > 0, {
     what: `keys other than the old and the new one: ${shortList([...new Set(found.map(({ node, path }) => fileKey(node, path)))])}`,

@@ -14,7 +14,7 @@ import {
 import type { KeyChange, Target } from '../../target.ts'
 import { inLanes, patch, probe, write } from '../../tasks.ts'
 import { indexing, puttingCopiesAside, restoreFiles } from '../../undo.ts'
-import { delayIn, keyMaterial, keyPart, keysIn, privatePath, publicPaths, signers } from '../keys.ts'
+import { delayIn, keyMaterial, keyPart, keyPaths, keysIn, signers } from '../keys.ts'
 import { keyRotation, keyRow } from '../phase-table.ts'
 
 type Sees = 'nodes' | 'components' | 'files' | 'copies' | 'evidence' | 'kubeadm'
@@ -124,11 +124,9 @@ function uncopied(observed: Observed<Sees>, node: string) {
 }
 
 function filesOf(one: ComponentSnapshot) {
-  const isApi = one.name === 'kube-apiserver'
-  const keys = [privatePath(one), ...(isApi ? publicPaths(one) : [])].filter((path) => path !== undefined)
   return [
-    ...keys.map((path) => ({ path })),
-    ...(isApi ? [{ path: one.definition, flags: delayIn(one) }] : []),
+    ...keyPaths(one).map((path) => ({ path })),
+    ...(one.name === 'kube-apiserver' ? [{ path: one.definition, flags: delayIn(one) }] : []),
   ]
 }
 
