@@ -269,6 +269,27 @@ export function backToKeys(
   })
 }
 
+/** Returns these steps for every API server, each until it serves exactly these keys, if they are known. */
+export function apiServersBackTo(
+  copies: readonly CopySnapshot[],
+  now: Observed<'components' | 'files' | 'leases'>,
+  keys: readonly Digest[] | undefined,
+  because: string,
+): readonly Task[] {
+  return backToKeys(copies, now, apiServers(now), ({ id }) =>
+    keys === undefined ? [] : [awaitServed(id, keys, because)],
+  )
+}
+
+/** Returns the refusal of a rollback after which API servers would verify tokens of a leaked key. */
+export function notAfterLeak(number: number): Refusal {
+  return {
+    what: `phase ${number} cannot be rolled back after a leak of the key`,
+    why: 'API servers would accept tokens of the leaked key again; finish this rotation, then rotate again',
+    next: 'kcert rotate-sa-key status',
+  }
+}
+
 /** Returns a refusal of a plan that would restart the only API server. */
 export function onlyApiServer(
   observed: Observed<'components'>,

@@ -4,8 +4,8 @@ import { apiServers, fileAt, type Observed } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
 import { keyIdFor } from '../key-id.ts'
 import {
+  apiServersBackTo,
   awaitServed,
-  backToKeys,
   delayFor,
   hasReadKeys,
   isStarting,
@@ -77,9 +77,7 @@ export const verifyBoth = definePhase<Sees>(keyRow('verify-both'), {
     const refusal = whyNewKeyIsUsed(now, target)
     if (refusal !== undefined) return refusal
     const { key } = target
-    const steps = backToKeys(copies, now, apiServers(now), ({ id }) =>
-      key === undefined ? [] : [awaitServed(id, [key.oldKey], 'verifies only tokens of the old key')],
-    )
+    const steps = apiServersBackTo(copies, now, key && [key.oldKey], 'verifies only tokens of the old key')
     if (key === undefined || steps.length === 0) return steps
     // The rollback of phase 4 renewed mounted tokens.
     return [...awaitReread(now, Math.max(...renewals(now, keyIdFor(key.newKey)), 0)), ...steps]

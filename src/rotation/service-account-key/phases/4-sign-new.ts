@@ -14,6 +14,7 @@ import type { KeyChange, Target } from '../../target.ts'
 import { probe, rewrite } from '../../tasks.ts'
 import { keyIdFor } from '../key-id.ts'
 import {
+  apiServersBackTo,
   awaitServed,
   backToKeys,
   hasPublicKeys,
@@ -22,6 +23,7 @@ import {
   type KeySections,
   keyPart,
   keysIn,
+  notAfterLeak,
   onlyApiServer,
   privatePath,
   publicKeysOf,
@@ -137,16 +139,9 @@ export const signNew = definePhase<Sees>(keyRow('sign-new'), {
   /** Tokens of the new key stay valid until phase 2 is rolled back, and kubelets renew theirs at once. */
   undo(copies, now, target) {
     const { key, reason } = target
-    if (reason === 'compromise')
-      return {
-        what: 'phase 4 cannot be rolled back after a leak of the key',
-        why: 'API servers would accept tokens of the leaked key again; finish this rotation, then rotate again',
-        next: 'kcert rotate-sa-key status',
-      }
-    const keys = key === undefined ? [] : [key.oldKey, key.newKey]
-    const apis = backToKeys(copies, now, apiServers(now), ({ id }) =>
-      key === undefined ? [] : [awaitServed(id, keys, 'verifies tokens of both keys')],
-    )
+    if (reason === 'compromise') return notAfterLeak(keyRow('sign-new').number)
+    const keys = key && [key.oldKey, key.newKey]
+    const apis = apiServersBackTo(copies, now, keys, 'verifies tokens of both keys')
     const own = leaderLast(now, componentsNamed(now, manager))
     // Files that the API server of a node shares with its controller manager are restored above.
     const back = own.flatMap((one) => {

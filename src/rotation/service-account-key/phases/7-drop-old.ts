@@ -7,13 +7,14 @@ import type { Target } from '../../target.ts'
 import { ask } from '../../tasks.ts'
 import { keyIdFor } from '../key-id.ts'
 import {
+  apiServersBackTo,
   awaitServed,
-  backToKeys,
   delayBefore,
   hasPublicKeys,
   hasReadKeys,
   type KeySections,
   keyPart,
+  notAfterLeak,
   onlyApiServer,
   restartedWith,
   whyUnlike,
@@ -87,15 +88,9 @@ export const dropOld = definePhase<Sees>(keyRow('drop-old'), {
   ],
 
   undo(copies, now, { key, reason, waivers }) {
-    if (reason === 'compromise')
-      return {
-        what: 'phase 7 cannot be rolled back after a leak of the key',
-        why: 'API servers would accept tokens of the leaked key again; finish this rotation, then rotate again',
-        next: 'kcert rotate-sa-key status',
-      }
-    const steps = backToKeys(copies, now, apiServers(now), ({ id }) =>
-      key === undefined ? [] : [awaitServed(id, [key.oldKey, key.newKey], 'verifies tokens of both keys')],
-    )
+    if (reason === 'compromise') return notAfterLeak(keyRow('drop-old').number)
+    const keys = key && [key.oldKey, key.newKey]
+    const steps = apiServersBackTo(copies, now, keys, 'verifies tokens of both keys')
     const question =
       'Upload /openid/v1/jwks again, to every place outside of the cluster that has a copy: the old key must be in it again.'
     return waivers.has(lastUploadId) ? [...steps, ask(lastUploadId, question)] : steps
