@@ -1,8 +1,7 @@
+import { deletingOwnFiles } from '../../ending.ts'
 import { folderOn, materialOf } from '../../material.ts'
 import { definePhase, inParts, type Part } from '../../phase.ts'
-import { fileAt, fileKey } from '../../snapshot.ts'
-import { rewrite } from '../../tasks.ts'
-import { puttingCopiesAside } from '../../undo.ts'
+import { fileAt } from '../../snapshot.ts'
 import { etcdRotation, etcdRow } from '../phase-table.ts'
 
 type Sees = 'nodes' | 'components' | 'files' | 'copies'
@@ -15,14 +14,7 @@ const remains: Part<Sees> = (observed, target) => {
         ({ path }) => fileAt(observed, name, path) ?? [],
       ),
     )
-  const copies = puttingCopiesAside(observed, etcdRotation)
-  return {
-    gaps: [
-      ...laidOut.map(({ node, path }) => ({ at: fileKey(node, path), what: 'not yet deleted' })),
-      ...copies.map(({ node: at }) => ({ at, what: 'copies not yet archived for the next rotation' })),
-    ],
-    steps: [...copies, ...laidOut.map((file) => rewrite(file, { kind: 'nothing' }))],
-  }
+  return deletingOwnFiles(observed, etcdRotation, laidOut)
 }
 
 export const finish = definePhase<Sees>(etcdRow('finish'), {

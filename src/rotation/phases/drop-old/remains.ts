@@ -1,4 +1,5 @@
 import type { Step, Task } from '../../action.ts'
+import { notArchived, notDeleted } from '../../ending.ts'
 import { isOfOldCa } from '../../leaves.ts'
 import { folderOn, materialOf } from '../../material.ts'
 import type { Part } from '../../phase.ts'
@@ -30,11 +31,8 @@ export const remains: Part = (observed, target) => {
   return {
     gaps: [
       ...(secret ? [{ at: 'Secret kube-system/kubeadm-certs', what: 'may restore the old CA' }] : []),
-      ...[...superseded, ...laidOut].map(({ node, path }) => ({
-        at: fileKey(node, path),
-        what: 'not yet deleted',
-      })),
-      ...copies.map(({ node }) => ({ at: node, what: 'copies not yet archived for the next rotation' })),
+      ...[...superseded, ...laidOut].map(notDeleted),
+      ...copies.map(notArchived),
     ],
     steps: [
       ...(secret ? [patch(kubeadmCerts, secret, { kind: 'delete' })] : []),

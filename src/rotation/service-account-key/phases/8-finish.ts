@@ -1,7 +1,6 @@
+import { deletingOwnFiles } from '../../ending.ts'
 import { definePhase, inParts, type Part } from '../../phase.ts'
-import { apiServers, fileAt, fileKey } from '../../snapshot.ts'
-import { rewrite } from '../../tasks.ts'
-import { puttingCopiesAside } from '../../undo.ts'
+import { apiServers, fileAt } from '../../snapshot.ts'
 import { keyMaterial } from '../keys.ts'
 import { keyRotation, keyRow } from '../phase-table.ts'
 
@@ -11,14 +10,7 @@ const remains: Part<Sees> = (observed) => {
   const laidOut = apiServers(observed).flatMap((api) =>
     Object.values(keyMaterial(api)).flatMap((path) => fileAt(observed, api.node, path) ?? []),
   )
-  const copies = puttingCopiesAside(observed, keyRotation)
-  return {
-    gaps: [
-      ...laidOut.map(({ node, path }) => ({ at: fileKey(node, path), what: 'not yet deleted' })),
-      ...copies.map(({ node: at }) => ({ at, what: 'copies not yet archived for the next rotation' })),
-    ],
-    steps: [...copies, ...laidOut.map((file) => rewrite(file, { kind: 'nothing' }))],
-  }
+  return deletingOwnFiles(observed, keyRotation, laidOut)
 }
 
 export const finish = definePhase<Sees>(keyRow('finish'), {
