@@ -225,6 +225,8 @@ export interface Ask {
   /** Key under which the answer is recorded. A waiver with the same ID answers it in advance. */
   readonly id: string
   readonly question: string
+  /** Hooks of the inventory with this `when` do what the question asks for. Without such a hook, the operator answers. */
+  readonly hook?: 'upload-jwks'
 }
 
 export type Action = WriteFile | PatchObject | RestartComponent | RollWorkload | WaitUntil | Probe | Ask

@@ -77,7 +77,7 @@ export interface Surroundings {
   /** Receives the plan and its snapshot. When it returns false, kcert does nothing. */
   readonly confirm: (plan: PlannedPhase, on: On) => Promise<boolean>
   /** Returns true when the operator confirms now. A waiver of `id` confirms in advance. */
-  readonly ask: (question: string, id: string, phase: number) => Promise<boolean>
+  readonly ask: (asked: ActionOf<'confirm'>) => Promise<boolean>
   /** Returns when the action may start. An error stops the phase before the action is started or recorded. */
   readonly before?: (action: Action) => Promise<void>
 }
@@ -365,8 +365,9 @@ export class Rotation {
     throw new KcertError('KCERT_ROTATION_CHECK_FAILED', `not verified: ${key}`, { why: detail + why, next })
   }
 
-  private async ask({ id, question, phase }: ActionOf<'confirm'>): Promise<void> {
-    if (await this.around.ask(question, id, phase)) await this.journal.record({ kind: 'waiver', id, phase })
+  private async ask(asked: ActionOf<'confirm'>): Promise<void> {
+    const { id, phase } = asked
+    if (await this.around.ask(asked)) await this.journal.record({ kind: 'waiver', id, phase })
   }
 }
 

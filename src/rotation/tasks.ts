@@ -58,6 +58,11 @@ export function ask(id: string, question: string): Task<'confirm'> {
   return { kind: 'confirm', id, question }
 }
 
+/** Returns the question for an upload of /openid/v1/jwks, which a hook of the inventory may do. */
+export function askForUpload(id: string, question: string): Task<'confirm'> {
+  return { ...ask(id, question), hook: 'upload-jwks' }
+}
+
 /** Returns lanes as a step. Empty lanes are omitted; a single lane is returned as plain steps. */
 export function inParallel(atOnce: number, lanes: readonly Lane<Task>[]): readonly Step<Task>[] {
   const busy = lanes.filter(({ steps }) => steps.length > 0)

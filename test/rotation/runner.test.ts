@@ -91,7 +91,7 @@ class Run {
         this.shown.push(on)
         return this.confirms
       },
-      ask: async (question, id) => {
+      ask: async ({ question, id }) => {
         this.asked.push(`${id}: ${question}`)
         return this.answers
       },

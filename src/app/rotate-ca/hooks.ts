@@ -7,9 +7,6 @@ import { manualRotation, type PhaseTable, phaseCommand } from '../../rotation/ph
 
 // The operator's own commands before and after a phase and each of its nodes: to drain a load balancer, or to silence an alert.
 
-/** Runs in phase 3 of `kcert rotate-sa-key`, in place of a question. */
-export const uploadWhen = 'upload-jwks'
-
 export type Hook = NonNullable<Inventory['hooks']>[number]
 
 /** Runs one command of the inventory. Throws KCERT_ROTATION_HOOK if it fails or times out. */

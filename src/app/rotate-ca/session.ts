@@ -2,7 +2,7 @@ import { noTerminal } from '../../cli/consent.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { commandLine, embed, fixed } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import type { Action } from '../../rotation/action.ts'
+import type { Action, ActionOf } from '../../rotation/action.ts'
 import { describeAction } from '../../rotation/effects.ts'
 import { handshakeSubject } from '../../rotation/handshake-errors.ts'
 import {
@@ -30,14 +30,13 @@ import type {
 } from '../../rotation/report.ts'
 import { isNodeAct, type PrepareRunbook, runbookOf } from '../../rotation/runbook.ts'
 import { type PlannedPhase, Rotation, type RotationEvent, refused } from '../../rotation/runner.ts'
-import { lastUploadId, uploadId } from '../../rotation/service-account-key/phases/3-await-verifiers.ts'
 import type { Snapshot } from '../../rotation/snapshot.ts'
 import { nextOf, statusReport } from '../../rotation/status-report.ts'
 import type { Target } from '../../rotation/target.ts'
 import { defaultSettings, type Settings } from '../../rotation/target-reading.ts'
 import { verificationReport } from '../../rotation/verification-report.ts'
 import { timeOf } from '../../rotation/views.ts'
-import { type Hook, PhaseHooks, type RunHook, uploadWhen } from './hooks.ts'
+import { type Hook, PhaseHooks, type RunHook } from './hooks.ts'
 import { type PauseBetween, pausing } from './pauses.ts'
 
 // The work of the rotate-ca commands, on any observer, executor and journal: the real ones, or the simulated
@@ -166,7 +165,7 @@ export class RotationSession {
         if (isAgreed) await session.hooks?.beforePhase(plan.steps)
         return isAgreed
       },
-      ask: (question, id, phase) => session.ask(question, id, phase),
+      ask: (asked) => session.ask(asked),
       before: pausing({
         table: playbook,
         between: options.pauseBetween,
@@ -492,13 +491,12 @@ export class RotationSession {
     return type(`${question} It cannot be undone. Type "drop" to continue:`, 'drop')
   }
 
-  private async ask(question: string, id: string, phase: number): Promise<boolean> {
+  private async ask({ id, question, phase, hook }: ActionOf<'confirm'>): Promise<boolean> {
     const { choose, note } = this.operator
     const { hooks = [], runHook } = this.options
-    const isUpload = id === uploadId || id === lastUploadId
-    const uploads = isUpload ? hooks.filter(({ when }) => when === uploadWhen) : []
-    if (uploads.length > 0 && runHook !== undefined) {
-      for (const upload of uploads) await runHook(upload, { phase })
+    const own = hook === undefined ? [] : hooks.filter(({ when }) => when === hook)
+    if (own.length > 0 && runHook !== undefined) {
+      for (const one of own) await runHook(one, { phase })
       return true
     }
     // --yes confirms only the plan. Each manual step needs a separate confirmation or --waive.

@@ -1,7 +1,7 @@
 import { definePhase, inParts } from '../../phase.ts'
 import { apiServers, fileAt, type Observed } from '../../snapshot.ts'
 import type { KeyChange } from '../../target.ts'
-import { ask, wait } from '../../tasks.ts'
+import { askForUpload, wait } from '../../tasks.ts'
 import { keyPart, keysIn, privatePath, publicPaths } from '../keys.ts'
 import type { KeyObservation } from '../observation.ts'
 import { keyRow } from '../phase-table.ts'
@@ -37,7 +37,12 @@ const informed = keyPart<Sees>((observed, target, key) => {
   const untilMs = Math.max(servedSinceMs(observed), uploadedMs) + jwksMaxAgeSeconds * 1000
   const uploads = waivers.has(uploadId)
     ? []
-    : [ask(uploadId, 'Upload /openid/v1/jwks to every place outside of the cluster that has a copy.')]
+    : [
+        askForUpload(
+          uploadId,
+          'Upload /openid/v1/jwks to every place outside of the cluster that has a copy.',
+        ),
+      ]
   const isLate = observed.atMs < untilMs && !waivers.has(maxAgeId)
   return {
     gaps: [
@@ -98,7 +103,7 @@ export const lastUpload = keyPart<Sees>((observed, { waivers }) => {
   return {
     gaps: [{ at: '/openid/v1/jwks', what: 'not yet uploaded without the old key' }],
     steps: [
-      ask(
+      askForUpload(
         lastUploadId,
         'Upload /openid/v1/jwks again, to every place outside of the cluster that has a copy: the old key must not be in it.',
       ),

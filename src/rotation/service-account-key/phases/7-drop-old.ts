@@ -4,7 +4,7 @@ import { when } from '../../refusals.ts'
 import { differences } from '../../restart.ts'
 import { apiServers, type Observed } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
-import { ask } from '../../tasks.ts'
+import { askForUpload } from '../../tasks.ts'
 import { keyIdFor } from '../key-id.ts'
 import {
   apiServersBackTo,
@@ -93,6 +93,6 @@ export const dropOld = definePhase<Sees>(keyRow('drop-old'), {
     const steps = apiServersBackTo(copies, now, keys, 'verifies tokens of both keys')
     const question =
       'Upload /openid/v1/jwks again, to every place outside of the cluster that has a copy: the old key must be in it again.'
-    return waivers.has(lastUploadId) ? [...steps, ask(lastUploadId, question)] : steps
+    return waivers.has(lastUploadId) ? [...steps, askForUpload(lastUploadId, question)] : steps
   },
 })
