@@ -202,7 +202,6 @@ export const resources = {
   configMaps: { ...core, resource: 'configmaps' },
   secrets: { ...core, resource: 'secrets' },
   serviceAccounts: { ...core, resource: 'serviceaccounts' },
-  tokenReviews: { group: 'authentication.k8s.io', version: 'v1', resource: 'tokenreviews' },
   pods: { ...core, resource: 'pods' },
   services: { ...core, resource: 'services' },
   endpoints: { ...core, resource: 'endpoints' },

@@ -22,6 +22,8 @@ type Verdict = Pick<ProbeAnswer, 'ok' | 'detail'>
 /** A service account that every cluster has. Nothing is done with its token. */
 const account = { namespace: 'kube-system', name: 'default' } as const
 
+const reviews = { group: 'authentication.k8s.io', version: 'v1', resource: 'tokenreviews' } as const
+
 /** Returns one attempt of the proof. Throws the errors of cluster and nodes. */
 export function provingTokens(
   subject: Subject<'issued-token' | 'token-secret' | 'mounted-tokens'>,
@@ -52,7 +54,7 @@ async function issuedToken(
     return { ok: false, detail: `${at} issues tokens of key ${shown(its)}` }
   const apis = await planes.everyApiServer()
   for (const { node } of apis) {
-    const review = await (await site.apiServerOn(node)).create(resources.tokenReviews, {
+    const review = await (await site.apiServerOn(node)).create(reviews, {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenReview',
       metadata: {},
@@ -72,8 +74,7 @@ async function secretToken(
   const { objects } = site
   const name = `kcert-token-${site.clock().getTime().toString(36)}`
   const at = { ...resources.secrets, namespace: account.namespace }
-  const { name: _, ...kind } = { ...at, name }
-  await objects.create(kind, tokenSecret({ namespace: account.namespace, name }, account.name))
+  await objects.create(at, tokenSecret({ namespace: account.namespace, name }, account.name))
   try {
     for (let tries = 0; tries < 20; tries++) {
       const secret = await objects.get({ ...at, name })

@@ -35,6 +35,7 @@ const byCommands: readonly Need[] = [
   { group: '', resource: 'endpoints', verb: 'get' },
   { group: '', resource: 'serviceaccounts/token', verb: 'create' },
   { group: 'authentication.k8s.io', resource: 'selfsubjectreviews', verb: 'create' },
+  { group: 'authentication.k8s.io', resource: 'tokenreviews', verb: 'create' },
   { group: 'authorization.k8s.io', resource: 'selfsubjectaccessreviews', verb: 'create' },
   { group: 'authorization.k8s.io', resource: 'subjectaccessreviews', verb: 'create' },
   { group: 'certificates.k8s.io', resource: 'certificatesigningrequests', verb: 'create' },
@@ -71,11 +72,7 @@ export async function lackingNeeds(cluster: Cluster): Promise<string[]> {
 }
 
 function needs({ spec }: Cluster): Need[] {
-  const listed = Object.values(resources).map(({ group, resource }) => ({
-    group,
-    resource,
-    verb: resource === 'tokenreviews' ? 'create' : 'list',
-  }))
+  const listed = Object.values(resources).map(({ group, resource }) => ({ group, resource, verb: 'list' }))
   const isNew = allReleases.indexOf(spec.kubernetes['control-plane']) >= allReleases.indexOf('1.37')
   // Kinds with older versions are v1 since 1.37, and disabled before.
   const young = Object.values(resources).flatMap((one) => ('olderVersions' in one ? [one.resource] : []))
