@@ -1,29 +1,20 @@
 import type { Context } from '../../cli/context.ts'
-import { readTrustedText } from '../../cli/input.ts'
-import type { Policy } from '../../csr/approval/policy.ts'
-import { readPolicies } from '../../csr/approval/policy-file.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { builtinPoliciesOf } from '../csr/policies.ts'
+import { type NamedPolicies, namedPolicies } from '../csr/policies.ts'
 
 /** What --approve names: built-in policies, or a file. */
-export interface ApprovedBy {
+export interface ApprovedBy extends NamedPolicies {
   readonly name: string
-  /** The text of a policy file. */
-  readonly text?: string
-  readonly policies: readonly Policy[]
 }
 
-/** Reads it for a command that does not run the controller. Throws KCERT_USAGE without a value, and as `policiesOf`. */
+/** Reads it for a command that does not run the controller. Throws KCERT_USAGE without a value, and as `namedPolicies`. */
 export async function approvedBy(name: string | undefined, context: Context): Promise<ApprovedBy> {
   if (name === undefined)
     throw new KcertError('KCERT_USAGE', '--approve is missing', {
       why: 'the permissions of the controller depend on its policy',
       next: '--approve builtin',
     })
-  const builtin = builtinPoliciesOf(name)
-  if (builtin !== undefined) return { name, policies: builtin }
-  const text = await readTrustedText('approval policy', name, context)
-  return { name, text, policies: await readPolicies(text, name) }
+  return { name, ...(await namedPolicies(name, context)) }
 }
 
 /** Throws KCERT_USAGE for a value that is not the name of a namespace. */

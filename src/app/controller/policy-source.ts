@@ -1,9 +1,9 @@
 import type { Context } from '../../cli/context.ts'
-import { descriptorOf, readTrustedText } from '../../cli/input.ts'
+import { descriptorOf } from '../../cli/input.ts'
 import type { Policy } from '../../csr/approval/policy.ts'
 import { readPolicies } from '../../csr/approval/policy-file.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { builtinPoliciesOf } from '../csr/policies.ts'
+import { type NamedPolicies, namedPolicies, readPolicyText } from '../csr/policies.ts'
 
 /** Policies, and when they were read. A decision belongs to one such object. */
 export interface LoadedPolicies {
@@ -20,24 +20,21 @@ export class PolicySource {
   #candidate: string | undefined
   #failure: KcertError | undefined
 
-  private constructor(name: string, context: Context, policies: readonly Policy[], text?: string) {
+  private constructor(name: string, context: Context, { policies, text }: NamedPolicies) {
     this.#name = name
     this.#context = context
     this.#current = { policies, loadedAt: context.clock() }
     this.#text = text
   }
 
-  /** Throws KCERT_USAGE for a pipe, and as `policiesOf`: at the start there is no earlier policy to keep. */
+  /** Throws KCERT_USAGE for a pipe, and as `namedPolicies`: at the start there is no earlier policy to keep. */
   static async open(name: string, context: Context): Promise<PolicySource> {
-    const builtin = builtinPoliciesOf(name)
-    if (builtin !== undefined) return new PolicySource(name, context, builtin)
     if (descriptorOf(name) !== undefined)
       throw new KcertError('KCERT_USAGE', `--approve ${name} is not a file`, {
         why: 'the controller reads the policy again when it changes, and a pipe can be read only once',
         next: '--approve policy.yaml',
       })
-    const text = await textOf(name, context)
-    return new PolicySource(name, context, await readPolicies(text, name), text)
+    return new PolicySource(name, context, await namedPolicies(name, context))
   }
 
   get current(): LoadedPolicies {
@@ -60,7 +57,7 @@ export class PolicySource {
       const last = this.#candidate
       // A read that fails is between this one and the last.
       this.#candidate = undefined
-      const text = await textOf(this.#name, this.#context)
+      const text = await readPolicyText(this.#name, this.#context)
       const isStable = text === last
       this.#candidate = text
       if (text !== this.#text) {
@@ -79,8 +76,4 @@ export class PolicySource {
       return before?.message === error.message && before.why === error.why ? undefined : 'failed'
     }
   }
-}
-
-function textOf(name: string, context: Context): Promise<string> {
-  return readTrustedText('approval policy', name, context)
 }

@@ -14,12 +14,29 @@ export function builtinPoliciesOf(text: string): readonly Policy[] | undefined {
     : undefined
 }
 
+/** Policies, and the text of their file if they are not built-in. */
+export interface NamedPolicies {
+  readonly policies: readonly Policy[]
+  readonly text?: string
+}
+
 /**
- * Returns the policies that --policy names: built-in ones, or those of a file. Throws KCERT_FILE_UNTRUSTED and
+ * Returns the policies that --policy or --approve names: built-in ones, or those of a file. Throws KCERT_FILE_UNTRUSTED and
  * KCERT_POLICY_INVALID.
  */
-export async function policiesOf(text: string, context: Context): Promise<readonly Policy[]> {
-  return (
-    builtinPoliciesOf(text) ?? readPolicies(await readTrustedText('approval policy', text, context), text)
-  )
+export async function namedPolicies(name: string, context: Context): Promise<NamedPolicies> {
+  const builtin = builtinPoliciesOf(name)
+  if (builtin !== undefined) return { policies: builtin }
+  const text = await readPolicyText(name, context)
+  return { text, policies: await readPolicies(text, name) }
+}
+
+/** Returns the policies alone. */
+export async function policiesOf(name: string, context: Context): Promise<readonly Policy[]> {
+  return (await namedPolicies(name, context)).policies
+}
+
+/** Throws KCERT_FILE_UNTRUSTED. */
+export function readPolicyText(name: string, context: Context): Promise<string> {
+  return readTrustedText('approval policy', name, context)
 }
