@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { hostname } from 'node:os'
 import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { Context } from '../../cli/context.ts'
@@ -168,7 +169,8 @@ class Controller {
       approver.run(signal).finally(() => decided.abort()),
       this.#events.run(decided.signal),
     ])
-    const stopped = aborted(signal).then(() => pauseFor(completionMs, undefined, { ref: false }))
+    const ending = signal.aborted ? Promise.resolve() : once(signal, 'abort')
+    const stopped = ending.then(() => pauseFor(completionMs, undefined, { ref: false }))
     await Promise.race([work, stopped])
   }
 
@@ -331,13 +333,6 @@ function checks(results: readonly (readonly [name: string, failure: string | und
 
 function errorFieldsOf(error: KcertError): Readonly<Record<string, string>> {
   return { code: error.code, error: wordsOf(error) }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    signal.addEventListener('abort', () => resolve())
-  })
 }
 
 async function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
