@@ -73,6 +73,22 @@ export const rotationSettingsFlags = Flag.inGroup('ROTATION', {
 })
 
 /** How a command that changes the cluster asks for confirmation. */
+/** The flag of a rollback that says which phases to keep. `last`: the last phase that can be rolled back. */
+export const keptPhases = (last: number) =>
+  Flag.number('N', 'last phase to keep; 0 keeps none (default the phase before the last)', {
+    min: 0,
+    max: last,
+  })
+
+/** The exit codes of a rollback, but for what it refuses. */
+export const rollbackExits = {
+  ...Flag.clusterExits,
+  done: 'the phases are rolled back, or there was nothing to roll back',
+  usage: 'wrong usage, or no inventory',
+  no: 'declined, stopped by Ctrl-C, or a step timed out',
+  unreachable: 'the cluster or a node did not answer, or another kcert is running; run the command again',
+}
+
 export const rotationConsentFlags = {
   yes: Flag.boolean('do not ask for confirmation; required without a terminal', { char: 'y' }),
   'dry-run': Flag.boolean('show the plan and write nothing'),

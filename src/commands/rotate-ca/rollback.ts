@@ -1,5 +1,11 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
-import { rotationConsentFlags, rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
+import {
+  keptPhases,
+  rollbackExits,
+  rotationConsentFlags,
+  rotationPlaceFlags,
+  rotationSettingsFlags,
+} from '../../app/rotate-ca/flags.ts'
 import * as Flag from '../../cli/flags.ts'
 
 const { waive, ca, 'max-unavailable': maxUnavailable, pace } = rotationSettingsFlags
@@ -16,11 +22,7 @@ kcert does not roll back phase 5 while certificates of the new CA are in use, be
 back: finish it, then rotate to any CA with --ca-cert and --ca-key.`
 
   static override exitCodes = RotationCommand.exitsOf({
-    ...Flag.clusterExits,
-    done: 'the phases are rolled back, or there was nothing to roll back',
-    usage: 'wrong usage, or no inventory',
-    no: 'declined, stopped by Ctrl-C, or a step timed out',
-    unreachable: 'the cluster or a node did not answer, or another kcert is running; run the command again',
+    ...rollbackExits,
     refused: 'refused: phase 12, certificates in use, drift, or no terminal to confirm on (use --yes)',
   })
 
@@ -31,10 +33,7 @@ back: finish it, then rotate to any CA with --ca-cert and --ca-key.`
   })
 
   static override flags = {
-    to: Flag.number('N', 'last phase to keep; 0 keeps none (default the phase before the last)', {
-      min: 0,
-      max: 11,
-    }),
+    to: keptPhases(11),
     ...rotationConsentFlags,
     'by-runbook': Flag.boolean(
       'do not change nodes; print which scripts of `rotate-ca runbook --undo` to run next, and do the rest',

@@ -1,4 +1,4 @@
-import { rotationConsentFlags } from '../../app/rotate-ca/flags.ts'
+import { keptPhases, rollbackExits, rotationConsentFlags } from '../../app/rotate-ca/flags.ts'
 import { KeyRotationCommand } from '../../app/rotate-sa-key/command.ts'
 import { keyPlaceFlags, keySettingsFlags } from '../../app/rotate-sa-key/flags.ts'
 import * as Flag from '../../cli/flags.ts'
@@ -18,11 +18,7 @@ stored, because no API server would accept it. Phase 8 cannot be rolled back. Af
 either.`
 
   static override exitCodes = KeyRotationCommand.exitsOf({
-    ...Flag.clusterExits,
-    done: 'the phases are rolled back, or there was nothing to roll back',
-    usage: 'wrong usage, or no inventory',
-    no: 'declined, stopped by Ctrl-C, or a step timed out',
-    unreachable: 'the cluster or a node did not answer, or another kcert is running; run the command again',
+    ...rollbackExits,
     refused: 'refused: phase 8, tokens in use, drift, or no terminal to confirm on (use --yes)',
   })
 
@@ -33,10 +29,7 @@ either.`
   })
 
   static override flags = {
-    to: Flag.number('N', 'last phase to keep; 0 keeps none (default the phase before the last)', {
-      min: 0,
-      max: 7,
-    }),
+    to: keptPhases(7),
     ...rotationConsentFlags,
     'max-unavailable': maxUnavailable,
     waive,
