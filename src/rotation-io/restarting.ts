@@ -13,6 +13,7 @@ import type { ControlPlanes } from '../site/control-planes.ts'
 import { ownProcess } from '../site/definitions.ts'
 import { healthStatus } from '../site/health.ts'
 import { textOf } from '../site/node-files.ts'
+import { restartCall, runRestartCommand } from '../site/node-restarts.ts'
 import type { Site } from '../site/site.ts'
 
 const pollMs = 200
@@ -113,19 +114,11 @@ export class Restarting {
     program: ComponentName,
     running: ProcessFacts | undefined,
   ): Promise<void> {
-    const call = { timeoutMs: 120_000 }
     const component = program as Parameters<typeof unitOf>[2]
     const command = restartCommand(this.site.inventory, node.name, component)
-    if (command !== undefined) {
-      const { status, stderr } = await node.run(command, call)
-      if (status === 0) return
-      const what = `${command.join(' ')} failed on node "${node.name}"`
-      throw new KcertError('KCERT_NODE_COMMAND_FAILED', what, {
-        why: `${stderr === '' ? `exit status ${status}` : stderr}; correct restart of the node in kcert.yaml`,
-      })
-    }
+    if (command !== undefined) return await runRestartCommand(node, command)
     const named = unitOf(this.site.inventory, node.name, component)
-    const { loadState } = await node.unit(named, call)
+    const { loadState } = await node.unit(named, restartCall)
     const unit = loadState === 'loaded' ? named : await unitOfProcess(node, running)
     if (unit === undefined) {
       const what = `no restart command for ${program} on node ${node.name} is configured`
@@ -134,7 +127,7 @@ export class Restarting {
         next: commandLine`systemctl list-units --all ${`*${program}*`}`,
       })
     }
-    await node.restartUnit(unit, call)
+    await node.restartUnit(unit, restartCall)
   }
 
   /**

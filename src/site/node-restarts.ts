@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
+import type { NodeAccess, NodeCall, ReadFile } from '../pki/node-access.ts'
 import { editStaticPod, readStaticPod, type StaticPod } from '../pki/static-pod.ts'
 import { restartCommand, unitOf } from '../rotation/inventory.ts'
 import { rotationAnnotation } from '../rotation/restart.ts'
@@ -47,9 +47,19 @@ export async function restartStaticPod(
 export async function restartKubelet(site: Site, name: string): Promise<void> {
   const node = nodeNamed(site, name)
   const command = restartCommand(site.inventory, name, 'kubelet')
-  const call = { timeoutMs: 120_000 }
-  if (command === undefined) await node.restartUnit(unitOf(site.inventory, name, 'kubelet'), call)
-  else await node.run(command, call)
+  if (command === undefined) await node.restartUnit(unitOf(site.inventory, name, 'kubelet'), restartCall)
+  else await runRestartCommand(node, command)
+}
+
+export const restartCall: NodeCall = { timeoutMs: 120_000 }
+
+/** Runs the operator's own command for a restart. Throws KCERT_NODE_COMMAND_FAILED for an exit status other than 0. */
+export async function runRestartCommand(node: NodeAccess, command: readonly string[]): Promise<void> {
+  const { status, stderr } = await node.run(command, restartCall)
+  if (status === 0) return
+  throw new KcertError('KCERT_NODE_COMMAND_FAILED', `${command.join(' ')} failed on node "${node.name}"`, {
+    why: `${stderr === '' ? `exit status ${status}` : stderr}; correct restart of the node in kcert.yaml`,
+  })
 }
 
 const pollMs = 500
