@@ -201,6 +201,21 @@ test('pods meet the Pod Security Standard "restricted", and each replica has its
   expect(JSON.stringify(pod.affinity)).toContain('requiredDuringScheduling')
 })
 
+test('has the options and the limit that were measured', () => {
+  const decision = readFileSync('docs/decisions/0017-controller.md', 'utf8')
+  const [row = '', options, resident] =
+    /\| the same cluster, with `NODE_OPTIONS='(.*)'` \| (\d+) MB \|/.exec(decision) ?? []
+  const [, limit] = /The limits are \d+ MB idle and (\d+) MiB for the large cluster/.exec(decision) ?? []
+  expect(row).not.toBe('')
+  const { spec } = objectsOf({}).find(({ kind }) => kind === 'Deployment') as unknown as {
+    spec: { template: { spec: { containers: [{ env: object[]; resources: { limits: object } }] } } }
+  }
+  const [{ env, resources }] = spec.template.spec.containers
+  expect(env).toEqual([{ name: 'NODE_OPTIONS', value: options }])
+  expect(resources.limits).toEqual({ memory: `${limit}Mi` })
+  expect(Number(resident) * 1e6).toBeLessThan(Number(limit) * 2 ** 20)
+})
+
 test('egress reaches kubelets only if a rule reads the certificates that they serve', () => {
   const ports = (settings: Partial<ManifestSettings>): string =>
     JSON.stringify(objectsOf(settings).find(({ kind }) => kind === 'NetworkPolicy'))

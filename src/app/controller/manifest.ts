@@ -28,6 +28,8 @@ const policyFile = 'policy.yaml'
 const policyMap = `${controllerName}-policy`
 const httpPort = 9465
 const kubeletPort = 10_250
+// Without these, V8 lets the heap grow beyond the limit before it collects garbage (docs/decisions/0017-controller.md).
+const nodeOptions = '--max-old-space-size=64 --max-semi-space-size=1'
 const labels = { 'app.kubernetes.io/name': controllerName }
 const selector = { matchLabels: labels }
 
@@ -149,6 +151,7 @@ function deployment(
                 ...['kcert', 'controller', ...enabled, '--namespace', namespace],
                 ...['--listen', `0.0.0.0:${httpPort}`, '--log-format', 'json'],
               ],
+              env: [{ name: 'NODE_OPTIONS', value: nodeOptions }],
               ports: [{ name: 'http', containerPort: httpPort, protocol: 'TCP' }],
               livenessProbe: probe('/healthz', { periodSeconds: 20, failureThreshold: 3 }),
               readinessProbe: probe('/readyz', { periodSeconds: 10 }),
