@@ -168,16 +168,11 @@ function commandPage(command: Command.Cached, all: readonly Command.Cached[]): s
   )
 }
 
-/** Repeatable arguments are marked in the usage of a command, for example `renew [NAME...]`, or the command is not strict. */
-function synopsisArguments({ args, usage, strict }: Command.Cached): string[] {
-  const repeated = [...String(usage ?? '').matchAll(/\[([A-Z]+)\.\.\.\]/g)].map(
-    ([, name]) => `.Op Ar ${name} ...`,
+function synopsisArguments({ args }: Command.Cached): string[] {
+  return Object.values(args).map(
+    ({ name, required, multiple }) =>
+      `${required ? '.Ar' : '.Op Ar'} ${escaped(name.toUpperCase())}${multiple ? ' ...' : ''}`,
   )
-  const named = Object.values(args).map(
-    ({ name, required }) =>
-      `${required ? '.Ar' : '.Op Ar'} ${escaped(name.toUpperCase())}${strict ? '' : ' ...'}`,
-  )
-  return [...named, ...repeated]
 }
 
 function descriptionLines(description: string): string[] {

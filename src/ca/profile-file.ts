@@ -75,7 +75,7 @@ const notFollowed: Readonly<Record<string, string>> = {
   lint_error_level: 'kcert has no zlint',
   remote: 'kcert signs locally, with the CA of --ca',
   auth_remote: 'kcert signs locally, with the CA of --ca',
-  not_before: 'as with kube-controller-manager, certificates are valid from 5 minutes ago',
+  not_before: 'as with kube-controller-manager, certificates are backdated by 5 minutes',
   not_after: 'the validity is "expiry"',
   clientprovidesserialnumbers: 'kcert chooses the serial numbers',
 }

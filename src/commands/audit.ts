@@ -12,7 +12,7 @@ export default class Audit extends KcertCommand {
   static override description =
     `Reads audit logs of API servers (audit.k8s.io, JSON lines), plain or compressed with gzip. For each client certificate and service account token that was used, the report shows the user, source address, user agent, last use and number of requests. Give the logs of all API servers, with the rotated ones. With --cluster or an inventory, the report says if logs of an API server are missing. It then does not conclude that an old credential is unused.
 
-An audit event has the SHA-256 fingerprint of the certificate, or the ID of the token. It does not have the CA or key that signed it. kcert finds these by the ID:
+An audit event has the SHA-256 fingerprint of the certificate, or the ID of the token. It does not say which CA or key signed it. kcert finds the certificate or token, and so its CA or key, in:
 
   --known      files and folders: certificates, kubeconfigs, Secrets, CSRs, tokens, keys such as sa.pub, and the issuance logs of kcert ca sign
   --cluster    Secrets, ConfigMaps and CSRs of the cluster
@@ -30,7 +30,7 @@ A token names its key (kid). If --sa-key or --known has this key, kcert verifies
 
 Without --ca and --sa-key, the report lists every credential.
 
-A use is a request that the API server received since --since. The user is the one that authenticated, not the one that it impersonates. A client can choose its user agent. Memory is limited: kcert keeps at most 500,000 different credentials, and says so if there are more.`
+A use is a request that the API server received since --since. The report shows the user that authenticated, not an impersonated user. A client can choose its user agent. To limit its memory, kcert keeps at most 500,000 different credentials, and says so if there are more.`
 
   static override exitCodes = KcertCommand.exitsOf({
     ...Flag.clusterExits,
@@ -50,7 +50,7 @@ A use is a request that the API server received since --since. The user is the o
     'Read the logs of all API servers, on the nodes of kcert.yaml':
       'kcert audit --all-nodes --ca old-ca.crt --known pki --since -24h',
     'Read a log from standard input':
-      'ssh cp1 sudo cat /var/log/kubernetes/audit/audit.log | <%= config.bin %> audit - --ca old-ca.crt --known pki',
+      'ssh cp1 sudo cat /var/log/kubernetes/audit/audit.log | kcert audit - --ca old-ca.crt --known pki',
     'List users of old certificates, for a script': `kcert audit audit-logs --ca old-ca.crt -o json | jq -r '.credentials[] | select(.status == "old") | .users[]'`,
   })
 

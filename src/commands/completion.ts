@@ -7,10 +7,10 @@ export default class Completion extends KcertCommand {
 
   static override description =
     `Completes commands, flags, flag values and file names, with descriptions where the shell shows them. The script contains all of it,
-so pressing Tab starts no program. In bash and zsh, each new shell creates the script again, so it is current after an update of kcert.
+so pressing Tab starts no program. With source <(…), each new shell creates it again, so it is current after an update of kcert.
 
-For the kubectl plugin (kubectl kcert inspect …), kubectl's own completion calls kubectl_complete-kcert, which npm installs. For the
-single executable, create links with these names: ln -s kcert kubectl-kcert; ln -s kcert kubectl_complete-kcert.`
+For the kubectl plugin (kubectl kcert inspect …), kubectl's own completion calls kubectl_complete-kcert, which the packages
+install. If you copied only the executable, create the links: ln -s kcert kubectl-kcert; ln -s kcert kubectl_complete-kcert.`
 
   static override exitCodes = KcertCommand.exitsOf({
     done: 'the script is printed',
@@ -22,7 +22,7 @@ single executable, create links with these names: ln -s kcert kubectl-kcert; ln 
     'Load it in zsh, from ~/.zshrc after compinit': 'source <(kcert completion zsh)',
     'Install it for fish, once and after each update of kcert':
       'kcert completion fish > ~/.config/fish/completions/kcert.fish',
-    'Install it in bash for all users of a machine':
+    'Install it in bash for all users, once and after each update of kcert':
       'kcert completion bash | sudo tee /usr/share/bash-completion/completions/kcert',
   })
 

@@ -47,11 +47,11 @@ Without a target, kcert reads those of $KUBECONFIG, ~/.kube/config, /etc/kuberne
 
 Without --cluster, kcert contacts no API server and runs no kubeconfig plugin. It connects only to servers given as HOST:PORT.
 
-With --cluster, kcert also reads the kubeconfig in use, the chains that the API servers serve, and these objects: Secrets, ConfigMaps, webhooks, APIServices, CRDs, CertificateSigningRequests, PodCertificateRequests and ClusterTrustBundles. It shows kube-root-ca.crt once if it is the same in all namespaces. Objects have the names that kubectl takes: "secret shop/web-tls". If you may not list a kind, the report has the problem SOURCE_UNREADABLE, and the rest is read. Of a private key kcert keeps only the public key, to compare it with the certificate.
+With --cluster, kcert also reads the kubeconfig in use, the chains that the API servers serve, and these objects: Secrets, ConfigMaps, webhooks, APIServices, CRDs, CertificateSigningRequests, PodCertificateRequests and ClusterTrustBundles. It shows kube-root-ca.crt once if it is the same in all namespaces. If you may not list a kind, the report has the problem SOURCE_UNREADABLE, and the rest is read. kcert keeps only the public key of a private key, to compare it with the certificate.
 
-Of a service account token kcert shows the key ID (kid), issuer, subject and expiry, never the token. The same key ID in the table of keys is the key that signed it.
+For a service account token, kcert shows the key ID (kid), issuer, subject and expiry, never the token. The key that signed it has the same key ID in the table of keys.
 
-The severity of a problem is info, warning or critical. A certificate that expires soon is a warning with less than 30 days or 20 % of its lifetime left, whichever is less. It is critical with less than 7 days or 5 %.
+The severity of a problem is info, warning or critical. By default, a certificate with less than 30 days or 20 % of its lifetime left, whichever is less, is a warning. With less than 7 days or 5 % it is critical.
 
 The formats of -o:
 
@@ -71,7 +71,7 @@ html        one HTML file with what to do now and a timeline. It needs no networ
     ...Flag.clusterExits,
     done: 'no problem worse than info',
     usage: 'wrong usage, or no target exists or can be read',
-    no: 'a problem is warning or critical: also a dangling link, or one of several targets that cannot be read (-o nagios: exit codes of a monitoring plugin)',
+    no: 'a problem is a warning or critical, including a target that cannot be read when there are several (-o nagios: exit codes of a monitoring plugin)',
     unreachable: 'a server was not reached, or the output file could not be written',
   })
 

@@ -27,8 +27,8 @@ the response to a request shows whether a client certificate is accepted.
 Servers are named as HOST:PORT, found in a cluster (--api-servers, --nodes, --etcd, --webhooks, --all), or found on its nodes:
 
   in the cluster  Nodes, the EndpointSlice of the API servers, mirror pods of static pods, and the Services of webhooks,
-                  aggregated APIs and conversion webhooks. kcert connects from this machine. A kubelet's last certificate is that of
-                  its last CertificateSigningRequest, which the cluster keeps for an hour.
+                  aggregated APIs and conversion webhooks. kcert connects from this machine. It compares a kubelet's certificate with
+                  the kubelet's last CertificateSigningRequest, which the cluster keeps for an hour.
   with -i FILE    kcert.yaml, as kcert rotate-ca discover writes it. Connections start on the node, so that kcert reaches loopback
                   ports and pods. The served certificate is compared with the one on the node's disk. For kubelets and etcd, kcert
                   uses the client certificates of the API server, and keeps their keys in memory only. An API server is needed

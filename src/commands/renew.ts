@@ -29,9 +29,7 @@ After an interruption, run the same command again: it continues. It also restart
 never changes CAs: for an expired CA, use kcert rotate-ca recover.
 
 With --root, kcert renews the files below DIR: a copy, or the mounted disk of a machine that is off. It restarts and checks nothing, and
-touches nothing outside DIR. Symbolic links are followed inside DIR, as if DIR were /.
-
-Names: ${renewableNames.join(', ')}.`
+touches nothing outside DIR. Symbolic links are followed inside DIR, as if DIR were /.`
 
   static override exitCodes = KcertCommand.exitsOf({
     done: 'nothing is due, or everything due is renewed and in use (with --root: renewed)',
@@ -50,9 +48,9 @@ Names: ${renewableNames.join(', ')}.`
     'Renew what expires within 60 days, from cron or a systemd timer': `kcert renew --all --within 60d --yes -o json | jq -r '.certificates[] | select(.action == "renewed") | "\\(.node) \\(.name)"'`,
   })
 
-  static override strict = false
-
-  static override usage = 'renew [NAME...] [--all]'
+  static override args = {
+    name: Flag.operands(`certificate to renew, even if it is not due: ${renewableNames.join(', ')}`),
+  }
 
   static override flags = {
     all: Flag.boolean('renew every certificate that is due'),

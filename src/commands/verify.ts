@@ -42,7 +42,7 @@ The purposes of --purpose:
   })
 
   static override examples = KcertCommand.examplesOf({
-    'Check whether clients accept the certificate of the API server for a name':
+    'Check whether clients accept the certificate of the API server for an address':
       'kcert verify /etc/kubernetes/pki/apiserver.crt --roots /etc/kubernetes/pki/ca.crt --name 10.96.0.1',
     'Check the client certificate of a kubeconfig with the CA of that file':
       'kcert verify ~/.kube/config --context production',

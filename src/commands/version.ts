@@ -7,7 +7,7 @@ export default class Version extends KcertCommand {
   static override summary = 'Print the version of kcert.'
 
   static override description =
-    'Prints the version of kcert, the version of Node.js that runs it, and the Git commit that it was built from, if the build recorded one. It contacts no cluster and reads no kubeconfig. The version of an API server is printed by kubectl version, not by this command.'
+    'Prints the version of kcert, the version of Node.js that runs it, and the Git commit that it was built from, if the build recorded one. It contacts no cluster and reads no kubeconfig. For the version of an API server, use kubectl version.'
 
   static override exitCodes = KcertCommand.exitsOf({
     done: 'the version is printed',

@@ -62,7 +62,7 @@ test.each([
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--node-name', 'y'],
     2,
-    '--node-name has no effect here\nwhy: it applies to the certificates of a control plane (--kubeadm ROW) only',
+    '--node-name has no effect here\nwhy: it applies to the certificates of a control plane (--kubeadm NAME) only',
   ],
   [
     ['csr', 'create', '--service', 'web', '--key', 'a.key'],

@@ -6,7 +6,7 @@ export const controllerFlags = {
     'FILE|builtin',
     'approve what this policy approves: a file (docs/policy.md), builtin, kubelet-client or kubelet-serving',
   ),
-  namespace: Flag.value('NAMESPACE', 'namespace of the Lease kcert-controller', {
+  namespace: Flag.value('NAMESPACE', 'namespace of the controller and of its Lease kcert-controller', {
     char: 'n',
     default: 'kube-system',
   }),

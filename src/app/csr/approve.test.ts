@@ -188,7 +188,7 @@ describe('selection', () => {
   })
 
   test.each([
-    ['NodeOfBatch7', true],
+    ['Ticket4711', true],
     ['A', true],
     ['A,b:c_d', true],
     ['', false],
@@ -205,7 +205,7 @@ describe('selection', () => {
         expect.objectContaining({
           code: 'KCERT_USAGE',
           message: `invalid --reason "${reason}"`,
-          why: expect.stringContaining('NodeOfBatch7'),
+          why: expect.stringContaining('Ticket4711'),
         }),
       )
   })

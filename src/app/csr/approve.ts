@@ -156,7 +156,7 @@ export function checkSettings(
 ): void {
   if (reason !== undefined && !/^[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?$/.test(reason))
     throw new KcertError('KCERT_USAGE', `invalid --reason "${reason}"`, {
-      why: 'the reason of a condition is in CamelCase, such as NodeOfBatch7; --message takes free text',
+      why: 'the reason of a condition is in CamelCase, such as Ticket4711; --message takes free text',
       next: commandLine`kcert csr ${act} --help`,
     })
   const means = [names.length, file?.length, selector, signer, policy]

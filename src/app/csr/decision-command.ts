@@ -20,7 +20,7 @@ export function decisionFlags(act: Act) {
   return {
     file: Flag.repeated(
       'FILE',
-      'manifest of the requests, which must be byte-identical on the cluster; "-" for standard input',
+      `manifest of the requests to ${act}, which must be byte-identical on the cluster; "-" for standard input`,
       { char: 'f' },
     ),
     selector: Flag.value('LABELS', 'pending requests with these labels, as in kubectl', {
@@ -33,7 +33,7 @@ export function decisionFlags(act: Act) {
     ),
     reason: Flag.value(
       'REASON',
-      `reason of the condition, in CamelCase, such as NodeOfBatch7 (default ${participle[act]}ByOperator, with --policy ${participle[act]}ByPolicy)`,
+      `reason of the condition, in CamelCase, such as Ticket4711 (default ${participle[act]}ByOperator, with --policy ${participle[act]}ByPolicy)`,
     ),
     message: Flag.value(
       'TEXT',

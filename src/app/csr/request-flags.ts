@@ -44,7 +44,7 @@ export const requestFlags = {
     'cfssl JSON file with the subject, the SANs and the key type; "-" for standard input',
   ),
   ...presetFlags,
-  kubeadm: Flag.value('ROW', `one of kubeadm's certificates, or all: ${kubeadmRowNames.join(', ')}`),
+  kubeadm: Flag.value('NAME', `one of kubeadm's certificates, or all of them: ${kubeadmRowNames.join(', ')}`),
   key: Flag.value('FILE', 'existing private key, instead of --key-out; "-" for standard input'),
   'key-out': Flag.value('FILE', 'file for a new private key, instead of --key; "-" prints it'),
   'key-type': keyTypeFlag(', or that of --cfssl or --kubeadm-config'),

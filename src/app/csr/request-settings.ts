@@ -88,11 +88,11 @@ export function checkEffect(flags: RequestFlagValues & { readonly output: string
     [hasObject ? [] : objectFlags, 'the Kubernetes object (-o manifest)'],
     [
       flags.kubeadm === undefined ? controlPlaneFlags : [],
-      'the certificates of a control plane (--kubeadm ROW)',
+      'the certificates of a control plane (--kubeadm NAME)',
     ],
     [
       flags.kubeadm === undefined && flags.service === undefined ? ['cluster-domain'] : [],
-      '--service NAME.NAMESPACE and --kubeadm ROW',
+      '--service NAME.NAMESPACE and --kubeadm NAME',
     ],
   ]
   for (const [names, owner] of useless) {

@@ -12,7 +12,7 @@ export default class AuditPolicy extends KcertCommand {
   static override description =
     `kcert audit needs one event for each request, at level Metadata: it has the user, the credential ID, the source address and the user agent, and no content of objects. Issued certificates are the exception: with level Request for them, kcert knows their subjects without other files.
 
-With --check, kcert reads the policy in a file and names each rule that hides uses of credentials. The first rule that matches a request decides, so a rule behind a wider one has no effect.`
+With --check, kcert reads the policy in a file and names each rule that hides uses of credentials. The first rule that matches a request decides, so a rule after a broader one has no effect.`
 
   static override exitCodes = KcertCommand.exitsOf({
     done: 'the policy was printed, or hides no use',
@@ -24,7 +24,7 @@ With --check, kcert reads the policy in a file and names each rule that hides us
     'Write the policy': 'kcert audit policy > /etc/kubernetes/audit-policy.yaml',
     'Check the policy of a control-plane node':
       'kcert audit policy --check /etc/kubernetes/audit-policy.yaml',
-    'Say as JSON what a policy hides': 'kcert audit policy --check audit-policy.yaml -o json',
+    'Print as JSON what a policy hides': 'kcert audit policy --check audit-policy.yaml -o json',
   })
 
   static override flags = {

@@ -9,9 +9,9 @@ export default class BootstrapRbac extends KcertCommand {
   static override summary = 'Print the RBAC objects that TLS bootstrap needs, for kubectl apply.'
 
   static override description =
-    `The objects allow what a joining node needs. Users of tokens with the group may create CertificateSigningRequests
-(system:node-bootstrapper), and their first request is approved automatically (nodeclient). Renewals of nodes are approved
-automatically (selfnodeclient). Everyone may read cluster-info. The objects have kubeadm's names, so applying them to a kubeadm cluster
+    `The objects allow what a joining node needs. The group of the tokens may create CertificateSigningRequests
+(system:node-bootstrapper). A node's first request and its renewals are approved automatically (nodeclient, selfnodeclient). Anonymous
+clients may read cluster-info. The objects have kubeadm's names, so applying them to a kubeadm cluster
 restores what is missing. For another group, they have names of their own. This command does not use the API server.`
 
   static override exitCodes = KcertCommand.exitsOf({

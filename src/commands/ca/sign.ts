@@ -29,8 +29,8 @@ export default class CaSign extends KcertCommand {
   static override description =
     `Common name, organizations, SANs and key come from the request, and its signature must be valid. Other subject attributes are
 signed only if --allow-subject-attributes or the profile (subjectAttributes: [OU, C]) lists them. Usages and validity come from
---usage and --duration, or from a profile. All other requested extensions are left out. Certificates are valid from 5 minutes ago,
-and never outlive their CA. Either all requests are signed or none.
+--usage and --duration, or from a profile. All other requested extensions are left out. Certificates are backdated by 5 minutes, and
+never outlive their CA. Either all requests are signed or none.
 
 Every serial number is recorded in the CA's issuance log before the certificate is written. The log of ca.pem is
 ca.issuance-log.jsonl, with one line of JSON for each certificate. No serial number is used twice.

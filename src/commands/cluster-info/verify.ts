@@ -13,10 +13,10 @@ export default class ClusterInfoVerify extends KcertCommand {
   static override description = `Checks that joining nodes reach and trust this cluster:
 
   signatures   the signature of every signing token is valid
-  CAs          they verify the certificates that the server of cluster-info, the server of your kubeconfig and every API server
-               serve, and are those of kube-root-ca.crt, and of --ca if given
+  CAs          they verify the served certificates of the server in cluster-info, the server in your kubeconfig and every API
+               server. They are the same as in kube-root-ca.crt, and in the files of --ca
   content      one cluster and no credentials
-  access       everyone may read it
+  access       anonymous clients may read it
 
 What cannot be checked from this machine, such as an API server behind a load balancer, is unknown and does not fail the check.`
 

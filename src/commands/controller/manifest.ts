@@ -17,8 +17,8 @@ its rules compare a CSR with. The namespace must exist.
 
 A policy file becomes a ConfigMap. If you change its signers or rules later, print the objects again, because RBAC changes too.
 
-The NetworkPolicy lets the controller connect to the API server and to the port 10250 of kubelets. If your API servers listen on another
-port than 443 or 6443, name it with --api-server-port. It counts after the translation of Service addresses.`
+The NetworkPolicy lets the controller connect to the API server and to port 10250 of kubelets. If your API servers listen on a port
+other than 443 or 6443, name it with --api-server-port: the port of the endpoints, not of the Service.`
 
   static override exitCodes = KcertCommand.exitsOf({
     done: 'the objects were printed',

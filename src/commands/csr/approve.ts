@@ -5,16 +5,16 @@ export default class CsrApprove extends DecisionCommand {
   static override summary = 'Approve certificate signing requests, by name or by a policy.'
 
   static override description =
-    `Without --policy, you decide: kcert prints what it cannot verify and approves. It refuses dangerous requests unless you add --force.
-Dangerous requests are for system:masters, another node's identity, names of the API server, or wildcards.
+    `Without --policy, you decide: kcert prints what it cannot verify and approves. Unless you add --force, it refuses
+dangerous requests, such as for system:masters, another node's identity, names of the API server, or wildcards.
 
 With --policy, kcert approves what the policy approves and skips the rest.
 
 kcert reports on both duties of an approver. Identity: the requester holds the private key and is who the request says. Entitlement:
 the requester may have what the request asks for.
 
-kcert reads each request again right before it approves it. The object must be the same and byte-identical, and the API server accepts
-the approval for that version only. On a terminal, kcert asks first. Without a terminal, a selection (--selector, --signer) needs --yes.`
+kcert reads each request again right before it approves it, and approves only the object that it checked. On a terminal, kcert asks
+first. Without a terminal, a selection (--selector, --signer) needs --yes.`
 
   static override exitCodes = DecisionCommand.exitsOf({
     ...Flag.clusterExits,

@@ -17,24 +17,24 @@ export default class CsrCheck extends KcertCommand {
   static override summary = 'Check whether a CSR will be accepted, approved and signed.'
 
   static override description =
-    `Checks a file without a cluster. If there is no such file, kcert checks the object of that name on the cluster. It then also reads
-what an approver must know: RBAC, Nodes, and the certificates that kubelets serve. kcert answers three questions, rule by rule. For each broken
-rule it says what to change:
+    `Checks a file, without a cluster. If there is no such file, kcert checks the object of that name on the cluster. It then also reads
+RBAC, Nodes, and the certificates that kubelets serve. kcert answers three questions, rule by rule. For each broken rule it says what to
+change:
 
   admission  will the API server accept the object?
   approval   should an approver approve it? An approver has two duties. Identity: the requester holds the private key and is who the
              request says. Entitlement: the requester may have what the request asks for
   signing    will the signer sign it, or set the condition Failed?
 
-The decision is approve, deny or ignore (no policy for this signer, or not enough is known). As long as the requester is unknown,
-approve means no objections. With a requester (spec.username, or --requester), approve means that a policy would approve: kcert verified
-every rule. With --nodes, kcert compares a kubelet's names with its Node.`
+The decision is approve, deny or ignore (no policy for this signer, or not enough is known). If the requester is unknown, approve
+means that no rule is broken. With a requester (spec.username, or --requester), approve means that the policy would approve. With
+--nodes, kcert compares a kubelet's names with its Node.`
 
   static override exitCodes = KcertCommand.exitsOf({
     ...Flag.clusterExits,
     done: 'no rule is broken and, if the requester is known, the decision is approve',
     usage: 'wrong usage, or a file that cannot be read',
-    no: 'a rule is broken, or the decision is not approve',
+    no: 'a rule is broken, or the requester is known and the decision is not approve',
     refused: 'other users can change the policy file',
   })
 
@@ -58,7 +58,7 @@ every rule. With --nodes, kcert compares a kubelet's names with its Node.`
   }
 
   static override flags = {
-    signer: Flag.value('NAME', 'spec.signerName'),
+    signer: Flag.value('NAME', 'spec.signerName; required for PEM and DER'),
     usage: Flag.repeated('USAGE', 'spec.usages, such as "client auth"; separate several with commas'),
     'expiration-seconds': Flag.number('SECONDS', 'spec.expirationSeconds'),
     requester: Flag.value('USER', 'spec.username, the user who created the object'),

@@ -42,8 +42,9 @@ export default class CsrCreate extends KcertCommand {
   static override summary = 'Create a CSR and, with --key-out, its private key.'
 
   static override description =
-    `The subject and SANs come from flags, a preset, or the JSON that cfssl genkey reads. With --kubeadm, kcert creates the requests of a control
-plane with an external CA, like kubeadm certs generate-csr. Without such flags, kcert asks questions on a terminal.
+    `The subject and SANs come from flags such as --cn and --dns, from a preset (--user, --kubelet-client, --kubelet-serving,
+--service), or from the JSON that cfssl genkey reads. With --kubeadm, kcert creates the requests of a control plane with an external CA,
+like kubeadm certs generate-csr. Without these flags, kcert asks questions on a terminal.
 
 The formats of -o:
 
@@ -53,8 +54,8 @@ The formats of -o:
               With --key or --key-out FILE it has no "key"
   json, yaml  a report of what was created (docs/schemas/CreatedRequests.json), without the key
 
---key-out creates a private key with mode 0600. --key uses an existing one. One of both is required, except with --kubeadm. kcert overwrites files only with --force. With --kubeadm, the
-files go to --cert-dir and --kubeconfig-dir.`
+--key-out creates a private key with mode 0600. --key uses an existing one. One of them is required, except with
+--kubeadm: its files go to --cert-dir and --kubeconfig-dir. kcert overwrites files only with --force.`
 
   static override exitCodes = KcertCommand.exitsOf({
     done: 'the CSR is created',

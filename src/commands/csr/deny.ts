@@ -8,8 +8,8 @@ export default class CsrDeny extends DecisionCommand {
     `A denial is final. The requester sees the message and must create a new request. kube-controller-manager deletes a denied request after
 an hour. You cannot deny an approved request: its certificate is valid until it expires.
 
-With --policy, kcert denies what a rule denies and skips the rest. In a policy file that is "decision: deny", or "onViolation: deny" of a
-built-in policy.
+With --policy, kcert denies what matches a rule with "decision: deny", or breaks a built-in rule that has "onViolation: deny". It skips
+the rest.
 
 kcert reads each request again right before it denies it, and denies only the object that it checked. On a terminal, kcert asks first.
 Without a terminal, a selection (--selector, --signer) needs --yes.`
@@ -25,7 +25,7 @@ Without a terminal, a selection (--selector, --signer) needs --yes.`
 
   static override examples = DecisionCommand.examplesOf({
     'Deny one request, with a message to the requester':
-      'kcert csr deny csr-7x2lq --message "ask with CN=ann, without system:masters"',
+      'kcert csr deny csr-7x2lq --message "request CN=ann, without system:masters"',
     'Preview which pending CSRs a policy would deny': 'kcert csr deny --policy policy.yaml --dry-run',
     'Deny all pending CSRs of a signer that no longer exists':
       'kcert csr deny --signer old.example.com/serving --yes',

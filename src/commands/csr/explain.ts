@@ -16,8 +16,8 @@ export default class CsrExplain extends KcertCommand {
     `Reads the object, RBAC, kube-controller-manager (its Lease, and its flags if it is a pod), and who may approve and sign for the signer.
 It finds these causes, among others:
 
-  not approved      a user's request needs a person. A kubelet's serving request needs a policy or a person. An RBAC binding is missing.
-                    kube-controller-manager does not run, or its approver is disabled
+  not approved      Kubernetes does not approve users' requests and kubelets' serving requests: an administrator or a policy must. For
+                    others, an RBAC binding is missing, or kube-controller-manager does not run, or its approver is disabled
   not signed        the signer does not exist, kube-controller-manager has no CA, or the signer is not installed
   failed or denied  the usages, SANs or subject are not what the signer accepts; for a denial, which program denied it and why
   too late          kube-controller-manager deletes it soon, the certificate expired, or it was issued for another key

@@ -38,9 +38,7 @@ With --root, nothing is restarted and nothing outside DIR is touched. Symbolic l
     'List nodes with a critical finding, for a script': `kcert kubelet doctor --all-nodes -o json | jq -r '.nodes[] | select(any(.findings[]; .severity == "critical")) | .node'`,
   })
 
-  static override strict = false
-
-  static override usage = 'kubelet doctor [NODE...]'
+  static override args = { node: Flag.operands('node, as with --node') }
 
   static override flags = {
     ...Flag.nodeFlags,

@@ -1,4 +1,3 @@
-import * as Args from '@oclif/core/args'
 import { KcertCommand } from '../../cli/base-command.ts'
 import * as Flag from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
@@ -46,13 +45,8 @@ There are three sources:
       'kcert kubelet forecast -o json | jq -r \'.findings[] | select(.id == "overdue") | .node\'',
   })
 
-  static override strict = false
-
   static override args = {
-    target: Args.string({
-      description: 'file or folder to read instead of the API server; may be repeated',
-      ignoreStdin: true,
-    }),
+    target: Flag.operands('file or folder to read instead of the API server'),
   }
 
   static override flags = {

@@ -49,7 +49,8 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
       'kcert kubelet manage --user ci --cert-dir /var/lib/ci --pair-name ci --bootstrap-kubeconfig bootstrap.conf --kubeconfig /var/lib/ci/kubeconfig',
     'Renew if it is due, and exit, from cron or a systemd timer':
       "kcert kubelet manage --template web.yaml --signer example.com/serving --usage 'digital signature,server auth' --cert-dir /etc/web/tls --pair-name web --once --exec 'systemctl reload web'",
-    'Preview the request and its time': 'kcert kubelet manage --kubelet-client node-1 --dry-run -o json',
+    'Preview the request, and when it is due':
+      'kcert kubelet manage --kubelet-client node-1 --dry-run -o json',
   })
 
   static override flags = {
@@ -88,7 +89,7 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
       ),
       'pid-file': Flag.value(
         'FILE',
-        'file with the process ID, which no other user can change; not in an emptyDir volume of several containers: use --exec',
+        'file with the process ID, which other users must not be able to change; in a shared emptyDir volume, use --exec instead',
         { dependsOn: ['signal'] },
       ),
     }),
@@ -100,7 +101,7 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
     'metrics-file': Flag.value('FILE', "file to write metrics to, for node_exporter's textfile collector"),
     once: Flag.boolean('exit when the certificate is not due for renewal, or after a failure'),
     'force-renewal': Flag.boolean('renew at the start even if it is not due'),
-    'dry-run': Flag.boolean('show the request and its time; create and write nothing'),
+    'dry-run': Flag.boolean('show the request and when it is due; create and write nothing'),
     ...Flag.clusterFlagsBesideUser,
     output: Flag.reportFormat(),
   }
