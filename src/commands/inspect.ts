@@ -111,7 +111,7 @@ html        one HTML file with what to do now and a timeline. It needs no networ
     sort: Flag.word(sortings, 'order of the certificates', { default: 'expiry' }),
     warn: Flag.value(
       '30d,20%',
-      'warn when less than this is left: a duration, a share of the lifetime, or the lesser of both (default 30d,20%)',
+      'warn when less than this is left: a duration, a share of the lifetime, or both, whichever is less (default 30d,20%)',
     ),
     crit: Flag.value('7d,5%', 'critical when less than this is left, in the form of --warn (default 7d,5%)'),
     at: Flag.value('TIME', 'evaluate at this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d (default now)'),

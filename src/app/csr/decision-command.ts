@@ -14,6 +14,10 @@ import { namesAmong } from './request-names.ts'
 
 const participle = { approve: 'Approved', deny: 'Denied' } as const
 const thirdPerson = { approve: 'approves', deny: 'denies' } as const
+const policies = {
+  approve: 'a file (docs/policy.md), builtin, kubelet-client or kubelet-serving',
+  deny: 'a file (docs/policy.md); builtin denies nothing',
+} as const
 
 /** The flags of `kcert csr approve` and `kcert csr deny`. */
 export function decisionFlags(act: Act) {
@@ -29,7 +33,7 @@ export function decisionFlags(act: Act) {
     signer: Flag.value('NAME', 'pending requests for this signer'),
     policy: Flag.value(
       'FILE|builtin',
-      `${act} what this policy ${thirdPerson[act]} and skip the rest: a file (docs/policy.md), builtin, kubelet-client or kubelet-serving. Without names, -f, -l or --signer, for all pending requests`,
+      `${act} what this policy ${thirdPerson[act]} and skip the rest: ${policies[act]}. Without names, -f, -l or --signer, for all pending requests`,
     ),
     reason: Flag.value(
       'REASON',
