@@ -6,6 +6,7 @@ import { commandPages } from './docs/commands.ts'
 import { dependencyPage } from './docs/dependencies.ts'
 import { deployFiles } from './docs/deploy.ts'
 import { errorPage } from './docs/errors.ts'
+import { metricsPage } from './docs/metrics.ts'
 import { problemPage } from './docs/problems.ts'
 import { refusalPage } from './docs/refusals.ts'
 import { schemaFiles } from './docs/schemas.ts'
@@ -21,6 +22,7 @@ const generated = new Map<string, string>([
   ...commandPages(manifest.commands),
   ['docs/dependencies.md', dependencyPage()],
   ['docs/errors.md', errorPage()],
+  ['docs/metrics.md', metricsPage()],
   ['docs/problems.md', problemPage()],
   ['docs/refusals.md', refusalPage()],
   ...schemaFiles(),

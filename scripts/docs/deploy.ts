@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { ApprovedBy } from '../../src/app/controller/approved-by.ts'
+import type { ApprovedBy, Enabled } from '../../src/app/controller/approved-by.ts'
 import {
   approvalRoles,
   defaultApiServerPorts,
@@ -7,12 +7,16 @@ import {
   manifestOf,
   networkPolicy,
   sharedObjects,
+  watchRoles,
 } from '../../src/app/controller/manifest.ts'
 import { lookupRights, lookups } from '../../src/app/controller/policy-rights.ts'
+import { alertGroups, prometheusRuleOf } from '../../src/app/controller/prometheus-rule.ts'
 import { byNamespace, rulesOf } from '../../src/app/controller/rbac.ts'
 import { type Right, rightsToApprove } from '../../src/app/controller/rights.ts'
 import { builtinPoliciesOf } from '../../src/app/csr/policies.ts'
 import { builtinPolicies } from '../../src/csr/approval/policy-file.ts'
+import { controllerName } from '../../src/csr/controller-events.ts'
+import { watchMetricRows } from '../../src/output/watch-metrics.ts'
 import { renderYaml, renderYamlDocuments } from '../../src/output/yaml.ts'
 
 // deploy/kustomize and the generated files of deploy/helm, from the objects of `kcert controller manifest`.
@@ -22,10 +26,17 @@ const { version, description } = JSON.parse(readFileSync('package.json', 'utf8')
   readonly description: string
 }
 const note = '# Written by `npm run docs` from src/app/controller/manifest.ts.\n'
+const metricsNote = '# Written by `npm run docs` from src/output/watch-metrics.ts.\n'
 
 /** Returns the generated files of deploy/. */
 export function deployFiles(): [path: string, text: string][] {
-  return [...kustomizeFiles(), ...helmFiles()].map(([path, text]) => [`deploy/${path}`, `${note}${text}`])
+  const withNote = ([path, text]: [string, string]): [string, string] => [`deploy/${path}`, `${note}${text}`]
+  return [
+    ...[...kustomizeFiles(), ...helmFiles()].map(withNote),
+    ...prometheusFiles().map(([path, text]): [string, string] => [`deploy/${path}`, `${metricsNote}${text}`]),
+    // JSON has no comments.
+    ['deploy/grafana/dashboard.json', `${JSON.stringify(dashboard(), null, 2)}\n`],
+  ]
 }
 
 /** What the overlay approve-only approves. */
@@ -33,31 +44,87 @@ export const overlayPolicy = 'kubelet-serving'
 /** Replace it with `images` of a kustomization. */
 export const exampleImage = `registry.example.com/kcert:${version}`
 const namespace = 'kube-system'
+const approving = { approve: { name: overlayPolicy, policies: builtinPoliciesOf(overlayPolicy) ?? [] } }
+
+/** The overlays of deploy/kustomize, and what each enables. */
+export const overlays: Readonly<Record<string, Enabled>> = {
+  'approve-only': approving,
+  'watch-only': { watch: { readSecrets: false } },
+  both: { ...approving, watch: { readSecrets: false } },
+}
 
 function kustomizeFiles(): [path: string, text: string][] {
-  const settings = {
+  const base: ManifestSettings = {
     image: exampleImage,
-    ...{ namespace, replicas: 2, apiServerPorts: defaultApiServerPorts, serviceMonitor: false },
+    ...{ namespace, replicas: 2, apiServerPorts: defaultApiServerPorts },
+    ...{ serviceMonitor: false, prometheusRule: false },
   }
-  const base: ManifestSettings = { ...settings, approve: { name: '', policies: [] } }
-  const policies = builtinPoliciesOf(overlayPolicy) ?? []
-  const overlay: ManifestSettings = { ...settings, approve: { name: overlayPolicy, policies } }
   const kustomization = (fields: object): string =>
     renderYaml({ apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization', ...fields })
   return [
     ['kustomize/base/kustomization.yaml', kustomization({ resources: ['objects.yaml'] })],
     ['kustomize/base/objects.yaml', renderYamlDocuments(sharedObjects(base, []))],
-    [
-      'kustomize/overlays/approve-only/kustomization.yaml',
-      kustomization({
-        resources: ['../../base', 'rbac.yaml'],
-        patches: [{ path: 'deployment.yaml' }, { path: 'network-policy.yaml' }],
-      }),
-    ],
-    ['kustomize/overlays/approve-only/rbac.yaml', renderYamlDocuments(approvalRoles(policies, namespace))],
-    ['kustomize/overlays/approve-only/deployment.yaml', renderYaml(commandPatch(manifestOf(overlay)))],
-    ['kustomize/overlays/approve-only/network-policy.yaml', renderYaml(networkPolicy(overlay))],
+    ...Object.entries(overlays).flatMap(([name, enabled]): [string, string][] => {
+      const folder = `kustomize/overlays/${name}`
+      const overlay = { ...base, ...enabled }
+      const { approve, watch } = enabled
+      const roles = [
+        ...(approve === undefined ? [] : approvalRoles(approve.policies, namespace)),
+        ...(watch === undefined ? [] : watchRoles(watch, namespace)),
+      ]
+      return [
+        [
+          `${folder}/kustomization.yaml`,
+          kustomization({
+            resources: ['../../base', 'rbac.yaml'],
+            patches: [{ path: 'deployment.yaml' }, { path: 'network-policy.yaml' }],
+          }),
+        ],
+        [`${folder}/rbac.yaml`, renderYamlDocuments(roles)],
+        [`${folder}/deployment.yaml`, renderYaml(commandPatch(manifestOf(overlay)))],
+        [`${folder}/network-policy.yaml`, renderYaml(networkPolicy(overlay))],
+      ]
+    }),
   ]
+}
+
+/** The alerts of --watch as a file of rules and for the Prometheus operator, and a dashboard for Grafana. */
+function prometheusFiles(): [path: string, text: string][] {
+  const metadata = { name: controllerName, namespace }
+  return [
+    ['prometheus/rules.yaml', renderYaml({ groups: alertGroups() })],
+    ['prometheus/prometheus-rule.yaml', renderYaml(prometheusRuleOf(metadata))],
+  ]
+}
+
+const [panelWidth, panelHeight] = [12, 8]
+
+function dashboard(): object {
+  const shown = watchMetricRows.flatMap(([, { panel }]) => panel ?? [])
+  return {
+    title: 'kcert',
+    uid: 'kcert-controller',
+    schemaVersion: 39,
+    tags: ['kubernetes', 'certificates'],
+    refresh: '5m',
+    time: { from: 'now-7d', to: 'now' },
+    templating: {
+      list: [{ name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus' }],
+    },
+    panels: shown.map(({ title, expr, unit }, index) => ({
+      id: index + 1,
+      type: 'timeseries',
+      title,
+      gridPos: {
+        ...{ w: panelWidth, h: panelHeight },
+        x: (index % 2) * panelWidth,
+        y: Math.floor(index / 2) * panelHeight,
+      },
+      datasource: { type: 'prometheus', uid: '$datasource' },
+      fieldConfig: { defaults: { unit }, overrides: [] },
+      targets: [{ refId: 'A', expr }],
+    })),
+  }
 }
 
 interface KubernetesObject {
@@ -142,7 +209,7 @@ function objectsTemplate(): string {
     // Their places in the text are found by these strings.
     replicas: token('replicas') as unknown as number,
     apiServerPorts: [token('port') as unknown as number],
-    serviceMonitor: true,
+    ...{ serviceMonitor: true, prometheusRule: false },
   }).filter((object) => !roles.includes(JSON.stringify(object)))
   let text = `---\n${renderYamlDocuments(objects)}`
   for (const [name, action] of Object.entries(tokens)) text = replaced(text, `"@${name}@"`, action)

@@ -1,16 +1,20 @@
+import { checkEnabled } from '../app/controller/approved-by.ts'
 import { runController } from '../app/controller/controller.ts'
 import { controllerFlags } from '../app/controller/flags.ts'
 import { KcertCommand } from '../cli/base-command.ts'
 import { openClusterOf } from '../cli/cluster.ts'
 import * as Flag from '../cli/flags.ts'
+import { parseDuration } from '../cli/instant.ts'
 import { interruptible } from '../cli/interruption.ts'
 import { exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { logFormats, logLine } from '../output/log-line.ts'
 import { parseEndpoint } from '../tls/endpoint.ts'
 
+const shortestIntervalMs = 10_000
+
 export default class Controller extends KcertCommand {
-  static override summary = 'Run in a cluster, and approve CSRs by a policy as they arrive.'
+  static override summary = 'Run in a cluster: approve CSRs by a policy, and export metrics.'
 
   static override description =
     `Runs until SIGTERM or Ctrl-C. Several replicas may run: a Lease selects the one that acts.
@@ -20,6 +24,10 @@ nothing. For each request that it leaves pending, it logs the reason, counts it 
 kcert csr explain shows this Event. kcert evaluates these requests again after 5 s and then at growing intervals of up to 15 minutes.
 
 kcert reads a policy file again when it changes. If the new file cannot be used, the earlier policy stays in use, and /readyz and the metrics say so.
+
+With --watch, kcert reads the cluster at an interval and exports metrics: the time until each certificate expires in objects and as API
+servers, kubelets and webhooks serve it, pending CSRs by reason, CA bundles, cluster-info, and the phase of a rotation. docs/metrics.md lists
+them, with the alerts in deploy/prometheus. kcert reads Secrets only with --watch-secrets, and keeps no key. It reads nothing on nodes.
 
 /healthz, /readyz and /metrics are served over HTTP on --listen. Logs go to standard error. A replica that loses the Lease exits with
 code 4: the kubelet starts it again.`
@@ -36,6 +44,8 @@ code 4: the kubelet starts it again.`
     "Approve kubelets' serving certificates": 'kcert controller --approve kubelet-serving',
     'Apply your own policy in a pod, with probes and metrics on all addresses':
       'kcert controller --approve /etc/kcert/policy.yaml --listen 0.0.0.0:9465 --log-format json',
+    'Export metrics about all certificates, also those in Secrets':
+      'kcert controller --watch --watch-secrets',
     'Keep the Lease in your own namespace': 'kcert controller --approve builtin --namespace kcert',
   })
 
@@ -46,16 +56,25 @@ code 4: the kubelet starts it again.`
       'serve /healthz, /readyz and /metrics here, to every client that can connect; in a pod 0.0.0.0:9465',
       { default: '127.0.0.1:9465' },
     ),
+    'watch-interval': Flag.value(
+      'DURATION',
+      'time between two scans of --watch, a tenth more or less; at least 10s',
+      {
+        default: '5m',
+      },
+    ),
     'log-format': Flag.word(logFormats, 'format of the log', { default: 'text' }),
     ...Flag.clusterFlags,
   }
 
   protected override async perform() {
     const { flags } = await this.parse(Controller)
-    if (flags.approve === undefined)
-      throw new KcertError('KCERT_USAGE', 'nothing to do: --approve is missing', {
-        why: 'the controller does only what its flags enable',
-        next: '--approve builtin',
+    checkEnabled(flags)
+    const intervalMs = parseDuration(flags['watch-interval'], '--watch-interval')
+    if (intervalMs < shortestIntervalMs)
+      throw new KcertError('KCERT_USAGE', `--watch-interval ${flags['watch-interval']} is too short`, {
+        why: `each scan reads the whole cluster; the shortest interval is ${shortestIntervalMs / 1000}s`,
+        next: '--watch-interval 5m',
       })
     const listen = parseEndpoint(flags.listen)
     if (listen === undefined)
@@ -68,7 +87,8 @@ code 4: the kubelet starts it again.`
     // The deadline for a renewal is 10 s.
     const leaseCluster = await openClusterOf(context, { ...flags, 'request-timeout': '4s' })
     using interruption = interruptible()
-    const settings = { approve: flags.approve, leaseNamespace: flags.namespace, listen }
+    const watch = flags.watch ? { intervalMs, readSecrets: flags['watch-secrets'] } : undefined
+    const settings = { approve: flags.approve, watch, leaseNamespace: flags.namespace, listen }
     const log = (entry: Parameters<typeof logLine>[2]): void =>
       this.notice(logLine(flags['log-format'], context.clock(), entry))
     try {

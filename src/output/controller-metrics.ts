@@ -4,11 +4,8 @@ import { labelText, metric } from './metrics-text.ts'
 export interface ControllerMetrics {
   readonly isLeader: boolean
   readonly leaseFailures: number
-  /** False while a replaced policy file cannot be used. */
-  readonly isPolicyUsable: boolean
-  /** Since 1970. */
-  readonly policyLoadedSeconds: number
-  readonly policyFailures: number
+  /** Undefined without --approve. */
+  readonly policy: PolicyState | undefined
   /** Why requests are pending → how many. */
   readonly pending: ReadonlyMap<string, number>
   readonly decisions: readonly Decisions[]
@@ -17,6 +14,14 @@ export interface ControllerMetrics {
   /** Undefined while unknown. */
   readonly missingRights: readonly Readonly<Record<'verb' | 'resource', string>>[] | undefined
   readonly residentBytes: number
+}
+
+interface PolicyState {
+  /** False while a replaced policy file cannot be used. */
+  readonly isUsable: boolean
+  /** Since 1970. */
+  readonly loadedSeconds: number
+  readonly failures: number
 }
 
 /** Results of requests. A result that is the same as the last one for the same request is not counted again. */
@@ -28,19 +33,11 @@ export interface Decisions {
 
 /** Returns the metrics in Prometheus' text format. Unknown values have no sample. */
 export function renderControllerMetrics(state: ControllerMetrics): string {
-  const { pending, decisions, events, missingRights } = state
-  const one = (name: string, help: string, value: number): string =>
-    metric(`controller_${name}`, help, [['', value]])
+  const { pending, decisions, events, missingRights, policy } = state
   return [
     one('leader', 'Whether this replica is the leader (1) or not (0).', Number(state.isLeader)),
     one('lease_errors_total', 'Failed attempts to read or renew the Lease.', state.leaseFailures),
-    one(
-      'policy_valid',
-      'Whether the policy file can be used (1), or an earlier one is kept (0).',
-      Number(state.isPolicyUsable),
-    ),
-    one('policy_loaded_timestamp_seconds', 'When the policy in use was read.', state.policyLoadedSeconds),
-    one('policy_errors_total', 'How often the policy file became unusable.', state.policyFailures),
+    ...(policy === undefined ? [] : policyMetrics(policy)),
     metric(
       'controller_pending_requests',
       'Requests that the leader leaves pending, by the rule that is not met or the error.',
@@ -63,4 +60,20 @@ export function renderControllerMetrics(state: ControllerMetrics): string {
     ),
     one('resident_memory_bytes', 'Resident memory of the process.', state.residentBytes),
   ].join('')
+}
+
+function policyMetrics({ isUsable, loadedSeconds, failures }: PolicyState): string[] {
+  return [
+    one(
+      'policy_valid',
+      'Whether the policy file can be used (1), or an earlier one is kept (0).',
+      Number(isUsable),
+    ),
+    one('policy_loaded_timestamp_seconds', 'When the policy in use was read.', loadedSeconds),
+    one('policy_errors_total', 'How often the policy file became unusable.', failures),
+  ]
+}
+
+function one(name: string, help: string, value: number): string {
+  return metric(`controller_${name}`, help, [['', value]])
 }

@@ -94,6 +94,19 @@ test('names each missing permission, and what needs it', async () => {
   ])
 })
 
+test('with the permissions of the manifest of --watch, the check is complete', async () => {
+  const flags = ['--watch', '--watch-secrets']
+  await applyManifest(...flags)
+  const checked = await checkAsPod(...flags, '-o', 'json')
+  expect(checked.exit).toBe(0)
+  expect(JSON.parse(checked.stdout)).toMatchObject({ missing: 0 })
+  server.rules = server.rules.filter(({ resources }) => !resources.includes('secrets'))
+  const { stdout, exit } = await checkAsPod(...flags)
+  expect(exit).toBe(3)
+  expect(stdout).toMatch(/^1 of \d+ permissions are missing/m)
+  expect(stdout).toMatch(/^no +list +secrets .*--watch: certificates in Secrets/m)
+})
+
 test('a policy file becomes a ConfigMap that the controller reads', async () => {
   const text =
     'apiVersion: kcert/v1\nkind: ApprovalPolicy\nrules:\n- {name: all, decision: approve, signerNames: ["*/*"], usernames: [ann]}\n'
@@ -111,8 +124,9 @@ test('a policy file becomes a ConfigMap that the controller reads', async () => 
 
 describe('wrong usage', () => {
   test.each([
-    [['manifest', '--image', image], '--approve is missing'],
-    [['check'], '--approve is missing'],
+    [['manifest', '--image', image], 'nothing to do: --approve and --watch are missing'],
+    [['check'], 'nothing to do: --approve and --watch are missing'],
+    [['check', '--approve', 'builtin', '--watch-secrets'], '--watch'],
     [['manifest', '--approve', 'builtin'], 'Missing required flag image'],
     [['manifest', '--approve', 'builtin', '--image', 'a\nb'], String.raw`invalid --image "a\nb"`],
     [['manifest', '--approve', 'builtin', '--image', image, '-n', 'A b'], 'invalid --namespace "A b"'],

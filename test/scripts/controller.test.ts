@@ -35,13 +35,14 @@ beforeEach(async () => {
 afterEach(() => Daemon.killAll())
 afterAll(() => server.close())
 
-async function start(args: readonly string[] = [], kubeconfig = 'admin.conf') {
+async function start(
+  args: readonly string[] = [],
+  kubeconfig = 'admin.conf',
+  standard: readonly string[] = ['--approve', 'builtin'],
+) {
   const port = await freePort()
   const line = ['controller', '--kubeconfig', kubeconfig, '--listen', `127.0.0.1:${port}`]
-  const daemon = new Daemon(
-    [...line, ...(args.includes('--approve') ? [] : ['--approve', 'builtin']), ...args],
-    folder,
-  )
+  const daemon = new Daemon([...line, ...(args.includes('--approve') ? [] : standard), ...args], folder)
   const get = async (path: string) => {
     const answer = await fetch(`http://127.0.0.1:${port}${path}`)
     return { status: answer.status, text: await answer.text() }
@@ -228,6 +229,50 @@ test('is not ready while it cannot list requests', onBusyMachines, async () => {
   expect((await get('/readyz')).status).toBe(200)
 })
 
+test(
+  '--watch: only the leader reads the cluster, and both parts run in one process',
+  onBusyMachines,
+  async () => {
+    const first = await start(['--watch'])
+    await first.daemon.says(/became the leader/)
+    await until(async () =>
+      (await first.get('/metrics')).text.includes('kcert_scan_failed{part="clustertrustbundles"}'),
+    )
+    const { text } = await first.get('/metrics')
+    expect(text).toContain('kcert_certificate_remaining_seconds{kind="api-server"')
+    expect(text).not.toContain('part="secrets"')
+    putServing(server, 'csr-1')
+    await until(isApproved('csr-1'))
+    const second = await start(['--watch'])
+    await second.daemon.says(/started/)
+    const calls = server.calls.filter(({ resource }) => resource === 'apiservices').length
+    expect((await second.get('/metrics')).text).not.toContain('kcert_scan_')
+    expect(server.calls.filter(({ resource }) => resource === 'apiservices')).toHaveLength(calls)
+  },
+)
+
+test(
+  '--watch without --approve reads, writes nothing but the Lease, and has no policy',
+  onBusyMachines,
+  async () => {
+    const { daemon, get } = await start(['--watch', '--watch-secrets'], 'admin.conf', [])
+    await daemon.says(/became the leader/)
+    await until(async () =>
+      (await get('/metrics')).text.includes('kcert_scan_failed{part="clustertrustbundles"}'),
+    )
+    const { text } = await get('/metrics')
+    expect(text).toContain('kcert_scan_failed{part="secrets"} 0\n')
+    expect(text).not.toContain('policy')
+    expect(await get('/readyz')).toEqual({ status: 200, text: '[+]lease ok\n[+]permissions ok\n' })
+    const writes = server.calls.filter(({ verb }) => !['get', 'list'].includes(verb))
+    expect(new Set(writes.map(({ resource }) => resource))).toEqual(
+      new Set(['leases', 'selfsubjectaccessreviews', 'subjectaccessreviews']),
+    )
+    expect(await daemon.kill('SIGTERM')).toBe(0)
+    expect(holder()).toBe('')
+  },
+)
+
 describe('SIGTERM during an evaluation', () => {
   const lookup = { verb: 'get', resource: 'nodes', times: 1_000 } as const
 
@@ -258,7 +303,8 @@ describe('SIGTERM during an evaluation', () => {
 
 describe('wrong usage', () => {
   test.each([
-    [[], 'nothing to do: --approve is missing'],
+    [[], 'nothing to do: --approve and --watch are missing'],
+    [['--watch', '--watch-interval', '1s'], '--watch-interval 1s is too short'],
     [['--approve', 'builtin', '--listen', '9465'], 'invalid --listen "9465"'],
     [['--approve', 'absent.yaml'], 'absent.yaml'],
     [['--approve', '-'], '--approve - is not a file'],

@@ -92,7 +92,7 @@ function mayAnybodyRead({ access }: Cluster): Promise<boolean | undefined> {
 }
 
 /** Returns the address of each API server in the EndpointSlice; none if reading it is forbidden. */
-async function apiServerPlaces({ objects }: Cluster): Promise<string[]> {
+export async function apiServerPlaces({ objects }: Cluster): Promise<string[]> {
   const slices = await listReadable(objects, announcements, announcedBy)
   return (slices ?? []).flatMap(announcedIn).map(({ host, port }) => hostPort(host, port))
 }

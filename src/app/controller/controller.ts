@@ -22,12 +22,16 @@ import { EventQueue, eventOf } from './events.ts'
 import { type LoadedPolicies, PolicySource } from './policy-source.ts'
 import { detailOf, refusalOf } from './refusal.ts'
 import { missingRights, type Right, rightsToApprove, rightsToLead, rightText } from './rights.ts'
+import { Watcher, type WatchSettings } from './watch/watcher.ts'
+import { rightsToWatch } from './watch-rights.ts'
 
-// `kcert controller --approve`: one leader approves pending requests. docs/decisions/0017-controller.md explains the design.
+// `kcert controller`: one leader approves pending requests and reads the certificates of the cluster. docs/decisions/0017-controller.md explains the design.
 
 export interface ControllerSettings {
-  /** As for --policy of `kcert csr approve`. */
-  readonly approve: string
+  /** As for --policy of `kcert csr approve`; undefined without --approve. */
+  readonly approve: string | undefined
+  /** Undefined without --watch. */
+  readonly watch: WatchSettings | undefined
   readonly leaseNamespace: string
   /** Where /healthz, /readyz and /metrics are served. */
   readonly listen: Endpoint
@@ -56,7 +60,8 @@ export async function runController(settings: ControllerSettings, ports: Control
   // A call in progress would be retried for much longer.
   const stop = (): unknown => setTimeout(() => process.exit(exitCodes.done), longestStopMs).unref()
   ports.ended.addEventListener('abort', stop)
-  const source = await PolicySource.open(settings.approve, ports.context)
+  const { approve } = settings
+  const source = approve === undefined ? undefined : await PolicySource.open(approve, ports.context)
   try {
     await new Controller(settings, ports, source).run()
   } catch (error) {
@@ -70,7 +75,8 @@ export async function runController(settings: ControllerSettings, ports: Control
 class Controller {
   readonly #settings: ControllerSettings
   readonly #ports: ControllerPorts
-  readonly #source: PolicySource
+  readonly #source: PolicySource | undefined
+  readonly #watcher: Watcher | undefined
   readonly #instance = `${hostname()}_${randomUUID()}`
   readonly #lease: LeaseHolder
   readonly #counts = { lease: 0, policy: 0, watch: 0, created: 0, failed: 0 }
@@ -83,11 +89,20 @@ class Controller {
   #missing: readonly Right[] | undefined
   #missingText = 'not checked yet'
 
-  constructor(settings: ControllerSettings, ports: ControllerPorts, source: PolicySource) {
+  constructor(settings: ControllerSettings, ports: ControllerPorts, source: PolicySource | undefined) {
     this.#settings = settings
     this.#ports = ports
     this.#source = source
     const { cluster, leaseCluster, context } = ports
+    this.#watcher =
+      settings.watch &&
+      new Watcher(
+        {
+          ...{ cluster, clock: context.clock, pause, draw: Math.random },
+          tell: (part, failure) => this.#tellScan(part, failure),
+        },
+        settings.watch,
+      )
     this.#events = new EventQueue({
       objects: cluster.objects,
       pause,
@@ -134,7 +149,8 @@ class Controller {
           message: 'became the leader',
           fields: { lease: `${leaseNamespace}/${controllerName}` },
         })
-        await this.#approve(signal)
+        const source = this.#source
+        await Promise.all([source && this.#approve(source, signal), this.#watcher?.run(signal)])
       }, ended)
       log({ level: 'info', message: 'stopped' })
     } finally {
@@ -144,14 +160,14 @@ class Controller {
   }
 
   /** Returns at the latest `completionMs` after the signal. Evaluations that are still in progress then get no confirmation to write. */
-  async #approve(signal: AbortSignal): Promise<void> {
+  async #approve(source: PolicySource, signal: AbortSignal): Promise<void> {
     const { cluster, context } = this.#ports
     const facts = approvalFactsOf(cluster, context.clock)
     const approver = new Approver({
       api: cluster.requests,
       watch: (until, tell) => cluster.objects.watch(resources.requests, {}, until, tell),
       evaluate: async (object) => {
-        const used = this.#source.current
+        const used = source.current
         const evaluation = await evaluateByPolicy('approve', used.policies, facts)(object)
         this.#basis.set(evaluation, used)
         return evaluation
@@ -181,7 +197,7 @@ class Controller {
       throw new KcertError('KCERT_LOCKED', 'this replica received a signal to stop', { why })
     if (!this.#lease.isLeader())
       throw new KcertError('KCERT_LOCKED', 'this replica is not the leader any more', { why })
-    if (this.#basis.get(evaluation) !== this.#source.current)
+    if (this.#basis.get(evaluation) !== this.#source?.current)
       throw new KcertError('KCERT_LOCKED', 'the policy was replaced during the evaluation', { why })
   }
 
@@ -226,6 +242,12 @@ class Controller {
     this.#events.add(eventOf(object, told, { now: context.clock(), instance: this.#instance }))
   }
 
+  #tellScan(part: string, failure: KcertError | undefined): void {
+    const { log } = this.#ports
+    if (failure === undefined) log({ level: 'info', message: 'the scan works again', fields: { part } })
+    else log({ level: 'warning', message: 'the scan failed', fields: { part, ...errorFieldsOf(failure) } })
+  }
+
   #count(outcome: string, reason: string): void {
     const key = `${outcome} ${reason}`
     const { count } = this.#decisions.get(key) ?? { count: 0 }
@@ -234,6 +256,7 @@ class Controller {
 
   async #pollPolicy(): Promise<void> {
     const { log } = this.#ports
+    if (this.#source === undefined) return
     const news = await this.#source.poll()
     const { failure } = this.#source
     if (news === 'replaced') {
@@ -253,7 +276,12 @@ class Controller {
     const { cluster, log } = this.#ports
     const before = this.#missingText
     try {
-      const needed = [...rightsToApprove, ...rightsToLead(this.#settings.leaseNamespace)]
+      const { approve, watch, leaseNamespace } = this.#settings
+      const needed = [
+        ...(approve === undefined ? [] : rightsToApprove),
+        ...(watch === undefined ? [] : rightsToWatch(watch).flatMap(([, rights]) => rights)),
+        ...rightsToLead(leaseNamespace),
+      ]
       this.#missing = await missingRights(cluster.objects, needed)
       this.#missingText = this.#missing.map(rightText).join(', ')
     } catch (error) {
@@ -292,26 +320,27 @@ class Controller {
 
   #readiness(): ServedText {
     const { failure } = this.#lease
-    const { failure: policy, current } = this.#source
     return checks([
       ['lease', failure && wordsOf(failure)],
-      [
-        'policy',
-        policy && `${wordsOf(policy)}; the policy of ${current.loadedAt.toISOString()} stays in use`,
-      ],
+      ...(this.#source === undefined ? [] : [policyCheck(this.#source)]),
       ['permissions', this.#missingText === '' ? undefined : this.#missingText],
-      ['watch', this.#watchFailure && wordsOf(this.#watchFailure)],
+      ...(this.#source === undefined
+        ? []
+        : [['watch', this.#watchFailure && wordsOf(this.#watchFailure)] as const]),
     ])
   }
 
   #metrics(): string {
     const { lease, policy, watch, created, failed } = this.#counts
-    return renderControllerMetrics({
+    const source = this.#source
+    const own = renderControllerMetrics({
       isLeader: this.#lease.isLeader(),
       leaseFailures: lease,
-      isPolicyUsable: this.#source.failure === undefined,
-      policyLoadedSeconds: Math.floor(this.#source.current.loadedAt.getTime() / 1000),
-      policyFailures: policy,
+      policy: source && {
+        isUsable: source.failure === undefined,
+        loadedSeconds: Math.floor(source.current.loadedAt.getTime() / 1000),
+        failures: policy,
+      },
       pending: this.#approver?.pendingBy() ?? new Map(),
       decisions: [...this.#decisions.values()],
       events: { created, failed },
@@ -319,6 +348,7 @@ class Controller {
       missingRights: this.#missing,
       residentBytes: process.memoryUsage.rss(),
     })
+    return own + (this.#watcher?.render() ?? '')
   }
 }
 
@@ -329,6 +359,11 @@ function checks(results: readonly (readonly [name: string, failure: string | und
   )
   const isOk = results.every(([, failure]) => failure === undefined)
   return { status: isOk ? 200 : 503, type: 'text/plain; charset=utf-8', text: lines.join('') }
+}
+
+function policyCheck({ failure, current }: PolicySource) {
+  const kept = `the policy of ${current.loadedAt.toISOString()} stays in use`
+  return ['policy', failure && `${wordsOf(failure)}; ${kept}`] as const
 }
 
 function errorFieldsOf(error: KcertError): Readonly<Record<string, string>> {

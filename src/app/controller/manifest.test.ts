@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Ajv } from 'ajv'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
-import { exampleImage, overlayPolicy } from '../../../scripts/docs/deploy.ts'
+import { exampleImage, overlayPolicy, overlays } from '../../../scripts/docs/deploy.ts'
 import { clientRequest, servingRequest } from '../../../test/csr/made-requests.ts'
 import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
 import { labHelm } from '../../../test/scripts/lab-helm.ts'
@@ -19,6 +19,7 @@ import { defaultApiServerPorts, type ManifestSettings, manifestOf } from './mani
 import { policyRights, signerGrant } from './policy-rights.ts'
 import type { RbacRule } from './rbac.ts'
 import { type Right, rightsToApprove, rightsToLead, rightText } from './rights.ts'
+import { rightsToWatch } from './watch-rights.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'kcert-manifest-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -57,7 +58,7 @@ function objectsOf(settings: Partial<ManifestSettings>): KubernetesObject[] {
     namespace: 'kube-system',
     replicas: 2,
     apiServerPorts: defaultApiServerPorts,
-    serviceMonitor: false,
+    ...{ serviceMonitor: false, prometheusRule: false },
     ...settings,
   }) as KubernetesObject[]
 }
@@ -120,6 +121,33 @@ test.each([
   const needed: Right[] = [...rightsToApprove, ...rightsToLead('own'), ...policyRights(approve.policies)]
   expect(granted(objectsOf({ approve, namespace: 'own' }), 'own')).toEqual(needed.map(rightText).sort())
   expect(new Set(needed.map(rightText)).size, 'no permission twice').toBe(needed.length)
+})
+
+test.each([false, true])(
+  '--watch grants only get and list, and Secrets only with --watch-secrets: %s',
+  (readSecrets) => {
+    const objects = objectsOf({ approve: undefined, watch: { readSecrets }, namespace: 'own' })
+    const needed = rightsToWatch({ readSecrets }).flatMap(([, rights]) => rights)
+    const own = granted(objects, 'own')
+    expect(own).toEqual([...needed, ...rightsToLead('own')].map(rightText).sort())
+    expect(new Set(needed.map(rightText)).size, 'no permission twice').toBe(needed.length)
+    const others = needed.filter(({ verb }) => verb !== 'get' && verb !== 'list').map(rightText)
+    expect(others).toEqual(['create subjectaccessreviews.authorization.k8s.io'])
+    expect(own.some((right) => right.includes('secrets'))).toBe(readSecrets)
+    expect(own.join()).not.toContain('proxy')
+  },
+)
+
+test('--watch may connect to the ports of all webhooks, and runs with its flags', () => {
+  const objects = objectsOf({ watch: { readSecrets: true }, prometheusRule: true })
+  const policy = objects.find(({ kind }) => kind === 'NetworkPolicy') as unknown as {
+    spec: { egress: object[] }
+  }
+  expect(policy.spec.egress).toContainEqual({})
+  expect(JSON.stringify(objects.find(({ kind }) => kind === 'Deployment'))).toContain(
+    '"kcert","controller","--approve","kubelet-serving","--watch","--watch-secrets","--namespace"',
+  )
+  expect(objects.map(({ kind }) => kind)).toContain('PrometheusRule')
 })
 
 test('rules of a file: each signer by name, nothing for a denial, no served certificates with names: node', () => {
@@ -242,12 +270,15 @@ test('the YAML is the data', () => {
 
 const withKubectl = labKubectl === undefined ? 'skipped: the lab built no kubectl' : 'kubectl'
 describe(`deploy/kustomize (${withKubectl})`, () => {
-  test.skipIf(labKubectl === undefined)('the overlay approve-only is the manifest of its policy', () => {
-    const built = execFileSync(labKubectl!, ['kustomize', 'deploy/kustomize/overlays/approve-only'], {
-      encoding: 'utf8',
-    })
-    expect(documentsIn(built)).toEqual(sorted(objectsOf({})))
-  })
+  test.skipIf(labKubectl === undefined).each(Object.entries(overlays))(
+    'the overlay %s is the manifest of its parts',
+    (name, enabled) => {
+      const built = execFileSync(labKubectl!, ['kustomize', `deploy/kustomize/overlays/${name}`], {
+        encoding: 'utf8',
+      })
+      expect(documentsIn(built)).toEqual(sorted(objectsOf({ approve: undefined, ...enabled })))
+    },
+  )
 })
 
 const withHelm = labHelm === undefined ? 'skipped: the lab built no helm' : 'helm'

@@ -1,16 +1,17 @@
 import type { Policy } from '../../csr/approval/policy.ts'
 import { controllerName } from '../../csr/controller-events.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import type { ApprovedBy } from './approved-by.ts'
+import type { Enabled } from './approved-by.ts'
 import { lookupsOf, policyRights } from './policy-rights.ts'
+import { prometheusRuleOf } from './prometheus-rule.ts'
 import { rolesOf } from './rbac.ts'
 import { rightsToApprove, rightsToLead } from './rights.ts'
+import { rightsToWatch } from './watch-rights.ts'
 
 // The objects that run the controller in a cluster, as data. `kcert controller manifest`, deploy/kustomize and deploy/helm have
 // the same ones: scripts/docs/deploy.ts writes those from here.
 
-export interface ManifestSettings {
-  readonly approve: ApprovedBy
+export interface ManifestSettings extends Enabled {
   readonly image: string
   /** Of the controller and of its Lease. */
   readonly namespace: string
@@ -19,6 +20,8 @@ export interface ManifestSettings {
   readonly apiServerPorts: readonly number[]
   /** Adds a ServiceMonitor of the Prometheus operator, and its Service. */
   readonly serviceMonitor: boolean
+  /** Adds a PrometheusRule of the Prometheus operator, with the alerts of --watch. */
+  readonly prometheusRule: boolean
 }
 
 export const defaultApiServerPorts: readonly number[] = [443, 6443]
@@ -54,15 +57,12 @@ export function checkPort(text: string): number {
 
 /** Returns every object, in the order in which they are applied. */
 export function manifestOf(settings: ManifestSettings): readonly object[] {
-  const { approve, namespace, serviceMonitor } = settings
-  const arguments_ = [
-    '--approve',
-    approve.text === undefined ? approve.name : `${policyFolder}/${policyFile}`,
-  ]
+  const { approve, watch, namespace, serviceMonitor, prometheusRule } = settings
   return [
-    ...sharedObjects(settings, arguments_),
-    ...approvalRoles(approve.policies, namespace),
-    ...(approve.text === undefined
+    ...sharedObjects(settings, argumentsOf(settings)),
+    ...(approve === undefined ? [] : approvalRoles(approve.policies, namespace)),
+    ...(watch === undefined ? [] : watchRoles(watch, namespace)),
+    ...(approve?.text === undefined
       ? []
       : [
           {
@@ -73,6 +73,15 @@ export function manifestOf(settings: ManifestSettings): readonly object[] {
           },
         ]),
     ...(serviceMonitor ? monitoring(namespace) : []),
+    ...(prometheusRule ? [prometheusRuleOf(metadataOf(namespace))] : []),
+  ]
+}
+
+function argumentsOf({ approve, watch }: Enabled): readonly string[] {
+  const policy = approve && (approve.text === undefined ? approve.name : `${policyFolder}/${policyFile}`)
+  return [
+    ...(policy === undefined ? [] : ['--approve', policy]),
+    ...(watch === undefined ? [] : ['--watch', ...(watch.readSecrets ? ['--watch-secrets'] : [])]),
   ]
 }
 
@@ -105,6 +114,12 @@ export function approvalRoles(policies: readonly Policy[], namespace: string): r
   return rolesOf(`${controllerName}-approve`, rights, { name: controllerName, namespace })
 }
 
+/** Returns the roles that --watch needs. */
+export function watchRoles(watch: NonNullable<Enabled['watch']>, namespace: string): readonly object[] {
+  const rights = rightsToWatch(watch).flatMap(([, some]) => some)
+  return rolesOf(`${controllerName}-watch`, rights, { name: controllerName, namespace })
+}
+
 function metadataOf(namespace: string, name: string = controllerName) {
   return { name, namespace, labels }
 }
@@ -114,7 +129,7 @@ function deployment(
   enabled: readonly string[],
 ): object {
   const probe = (path: string, more: object) => ({ httpGet: { path, port: 'http' }, ...more })
-  const hasPolicy = approve.text !== undefined
+  const hasPolicy = approve?.text !== undefined
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -173,10 +188,13 @@ function deployment(
   }
 }
 
-/** Lets pods and nodes reach the probes and metrics, and the controller reach the API server and, to compare names, kubelets. */
-export function networkPolicy({ approve, apiServerPorts, namespace }: ManifestSettings): object {
+/**
+ * Lets pods and nodes reach the probes and metrics, and the controller reach the API server and, to compare names, kubelets.
+ * Webhooks listen on any port and address, and a URL needs DNS.
+ */
+export function networkPolicy({ approve, watch, apiServerPorts, namespace }: ManifestSettings): object {
   const tcp = (port: number | string) => ({ protocol: 'TCP', port })
-  const reachesKubelets = lookupsOf(approve.policies).includes('served-certificates')
+  const reachesKubelets = lookupsOf(approve?.policies ?? []).includes('served-certificates')
   return {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',
@@ -188,6 +206,7 @@ export function networkPolicy({ approve, apiServerPorts, namespace }: ManifestSe
       egress: [
         { ports: apiServerPorts.map(tcp) },
         ...(reachesKubelets ? [{ ports: [tcp(kubeletPort)] }] : []),
+        ...(watch === undefined ? [] : [{}]),
       ],
     },
   }

@@ -23,7 +23,7 @@ export interface Scan {
 }
 
 /** Where the findings go. */
-type Findings = Pick<Inspection, 'addObject' | 'addRefused'>
+export type Findings = Pick<Inspection, 'addObject' | 'addRefused'>
 
 /** Which objects to read, as kubectl's -n and -l select them. */
 export interface ClusterScope {
@@ -72,6 +72,12 @@ const published = [
 ]
 
 const rootCa = 'kube-root-ca.crt'
+
+/** Reads the objects of one kind, named by the plural of its resource. Throws as `ObjectsApi.list` does, but not for a forbidden list. */
+export async function scanKind(cluster: Cluster, findings: Findings, plural: string): Promise<void> {
+  const scanner = new Scanner(cluster, findings, {})
+  for (const kind of kinds) if (kind.resource.resource === plural) await scanner.readKind(kind)
+}
 
 /** Reads a cluster into an inspection. A forbidden part is a problem in the report, and reading continues. */
 export async function scanCluster(

@@ -1,4 +1,4 @@
-import { approvedBy, checkNamespace } from '../../app/controller/approved-by.ts'
+import { checkNamespace, enabledBy } from '../../app/controller/approved-by.ts'
 import { checkController } from '../../app/controller/check.ts'
 import { controllerFlags } from '../../app/controller/flags.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
@@ -10,8 +10,8 @@ export default class ControllerCheck extends KcertCommand {
   static override summary = 'Check each permission that kcert controller needs, and list what is missing.'
 
   static override description =
-    `The permissions depend on the policy: to approve for each of its signers, and to read what its rules compare a CSR with. kcert
-checks each one with a SelfSubjectAccessReview, for the user that the flags below select. In a pod this is the service account. With your
+    `With --approve, the permissions depend on the policy: to approve for each of its signers, and to read what its rules compare a CSR
+with. With --watch, they only read. kcert checks each one with a SelfSubjectAccessReview, for the user that the flags below select. In a pod this is the service account. With your
 own kubeconfig, name the service account with --as.
 
 kcert controller manifest prints the objects that grant these permissions.`
@@ -42,8 +42,8 @@ kcert controller manifest prints the objects that grant these permissions.`
     const { flags } = await this.parse(ControllerCheck)
     const { namespace } = flags
     checkNamespace(namespace)
-    const approve = await approvedBy(flags.approve, this.context)
-    const report = await this.onCluster(flags, (cluster) => checkController(cluster, approve, namespace))
+    const enabled = await enabledBy(flags, this.context)
+    const report = await this.onCluster(flags, (cluster) => checkController(cluster, enabled, namespace))
     const exit = report.missing === 0 ? exitCodes.done : exitCodes.no
     return this.show(flags.output, report, renderControllerCheck, { exit })
   }

@@ -1,4 +1,4 @@
-import { approvedBy, checkNamespace } from '../../app/controller/approved-by.ts'
+import { checkNamespace, enabledBy } from '../../app/controller/approved-by.ts'
 import { controllerFlags } from '../../app/controller/flags.ts'
 import { checkImage, checkPort, defaultApiServerPorts, manifestOf } from '../../app/controller/manifest.ts'
 import { signersOf } from '../../app/controller/policy-rights.ts'
@@ -18,7 +18,9 @@ its rules compare a CSR with. The namespace must exist.
 A policy file becomes a ConfigMap. If you change its signers or rules later, print the objects again, because RBAC changes too.
 
 The NetworkPolicy lets the controller connect to the API server and to port 10250 of kubelets. If your API servers listen on a port
-other than 443 or 6443, name it with --api-server-port: the port of the endpoints, not of the Service.`
+other than 443 or 6443, name it with --api-server-port: the port of the endpoints, not of the Service. With
+--watch, the controller may connect to every port, because webhooks listen on any. RBAC of --watch grants only get and list, and Secrets
+only with --watch-secrets.`
 
   static override exitCodes = KcertCommand.exitsOf({
     done: 'the objects were printed',
@@ -31,6 +33,8 @@ other than 443 or 6443, name it with --api-server-port: the port of the endpoint
       'kcert controller manifest --approve kubelet-serving --image registry.example.com/kcert:0.1.0 | kubectl apply -f -',
     'Apply your own policy, with a ServiceMonitor of the Prometheus operator':
       'kcert controller manifest --approve policy.yaml --image registry.example.com/kcert:0.1.0 --service-monitor',
+    'Export metrics, with alerts for the Prometheus operator':
+      'kcert controller manifest --watch --image registry.example.com/kcert:0.1.0 --service-monitor --prometheus-rule',
     'Compare the objects with those of the cluster':
       'kcert controller manifest --approve builtin --image registry.example.com/kcert:0.1.0 -n kcert | kubectl diff -f -',
   })
@@ -44,6 +48,12 @@ other than 443 or 6443, name it with --api-server-port: the port of the endpoint
       `port of API servers; may be repeated (default ${defaultApiServerPorts.join(' and ')})`,
     ),
     'service-monitor': Flag.boolean('add a ServiceMonitor of the Prometheus operator, and its Service'),
+    'prometheus-rule': Flag.boolean(
+      'add a PrometheusRule of the Prometheus operator, with the alerts of --watch',
+      {
+        dependsOn: ['watch'],
+      },
+    ),
     output: Flag.format(['yaml', 'json'], 'output format'),
   }
 
@@ -52,13 +62,14 @@ other than 443 or 6443, name it with --api-server-port: the port of the endpoint
     const { namespace, image, replicas } = flags
     checkNamespace(namespace)
     checkImage(image)
-    const approve = await approvedBy(flags.approve, this.context)
+    const enabled = await enabledBy(flags, this.context)
     const items = manifestOf({
-      ...{ approve, image, namespace, replicas },
+      ...{ ...enabled, image, namespace, replicas },
       apiServerPorts: flags['api-server-port']?.map(checkPort) ?? defaultApiServerPorts,
       serviceMonitor: flags['service-monitor'],
+      prometheusRule: flags['prometheus-rule'],
     })
-    const wide = signersOf(approve.policies).filter((signer) => signer.endsWith('*'))
+    const wide = signersOf(enabled.approve?.policies ?? []).filter((signer) => signer.endsWith('*'))
     this.note(
       wide.map((signer) => {
         const which = signer === '*' ? 'every signer' : `every signer of ${signer.slice(0, -'/*'.length)}`

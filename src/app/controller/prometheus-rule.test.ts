@@ -1,0 +1,156 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { watchMetrics } from '../../output/watch-metrics.ts'
+import { renderYaml } from '../../output/yaml.ts'
+import { alertGroups } from './prometheus-rule.ts'
+
+// deploy/prometheus: each alert fires for the series that it is about, and for no others.
+
+const folder = mkdtempSync(join(tmpdir(), 'kcert-alerts-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const place = '{kind="secret",namespace="shop",name="web-tls",entry="data[tls.crt]"}'
+const year = 31_536_000
+const day = 86_400
+/** Steps of 5 minutes for three hours. */
+const steps = 'x36'
+
+/** The series with which an alert fires and does not fire, three hours after the beginning: the metric → its values. */
+const cases: Readonly<Record<string, readonly [firing: Series, quiet: Series]>> = {
+  KcertCertificateExpiresSoon: [
+    remaining(20 * day, year),
+    // A kubelet's certificate of one hour, and one that expired, which is another alert.
+    remaining(0.5 * 3600, 3600),
+  ],
+  KcertCertificateExpired: [remaining(-60, year), remaining(60, year)],
+  KcertUnreadableCertificate: one('unreadable_objects{kind="secret"}', 1, 0),
+  KcertOldCertificateServed: problem('OLD_CERTIFICATE_SERVED', 'NOT_TRUSTED'),
+  KcertServerUnreachable: problem('UNREACHABLE', 'NOT_TRUSTED'),
+  KcertServedCertificateRejected: problem('CERT_EXPIRED', 'UNREACHABLE'),
+  KcertKubeletNotRenewed: [
+    { 'kcert_kubelet_late{node="node-1",state="overdue"}': `1${steps}` },
+    { 'kcert_kubelet_certificates{state="not-due"}': `1${steps}` },
+  ],
+  KcertRequestPending: one('pending_oldest_seconds{signer="other"}', 7200, 600),
+  KcertCaBundleLacksClusterCa: [
+    { 'kcert_ca_bundle_rejected{namespace="shop"}': `1${steps}` },
+    { 'kcert_ca_bundles{state="verified"}': `4${steps}` },
+  ],
+  KcertClusterInfoInvalid: [
+    { 'kcert_cluster_info_checks{check="ca",outcome="failed"}': `1${steps}` },
+    { 'kcert_cluster_info_checks{check="ca",outcome="ok"}': `1${steps}` },
+  ],
+  KcertRotationStopped: [rotation(1), rotation(0)],
+  // The time of the test is three hours after 1970.
+  KcertScanMissing: [
+    { 'kcert_scan_last_success_timestamp_seconds{part="nodes"}': `60${steps}` },
+    { 'kcert_scan_last_success_timestamp_seconds{part="nodes"}': '0+300x36' },
+  ],
+  KcertScanFailed: one('scan_failed{part="secrets"}', 1, 0),
+  KcertScanLeftOut: one('scan_left_out{part="secrets"}', 3, 0),
+}
+
+type Series = Readonly<Record<string, string>>
+
+function one(metric: string, firing: number, quiet: number): [Series, Series] {
+  return [{ [`kcert_${metric}`]: `${firing}${steps}` }, { [`kcert_${metric}`]: `${quiet}${steps}` }]
+}
+
+function remaining(seconds: number, lifetime: number): Series {
+  return {
+    [`kcert_certificate_remaining_seconds${place}`]: `${seconds}${steps}`,
+    [`kcert_certificate_lifetime_seconds${place}`]: `${lifetime}${steps}`,
+  }
+}
+
+function problem(firing: string, quiet: string): [Series, Series] {
+  const of = (code: string): Series => ({
+    [`kcert_served_problem{kind="kubelet",name="node-1",entry="192.0.2.1:10250",code="${code}"}`]: `1${steps}`,
+  })
+  return [of(firing), of(quiet)]
+}
+
+function rotation(isOpen: number): Series {
+  return {
+    'kcert_rotation_in_progress{rotation="ca"}': `${isOpen}${steps}`,
+    'kcert_rotation_entry_timestamp_seconds{rotation="ca"}': `-100000${steps}`,
+  }
+}
+
+const rules = alertGroups().flatMap(({ rules: some }) => some)
+
+test('each alert has a case, and names only metrics and labels of the table', () => {
+  expect(Object.keys(cases).sort()).toEqual(rules.map(({ alert }) => alert).sort())
+  for (const { expr, annotations } of rules) {
+    for (const [, name = ''] of expr.matchAll(/kcert_(\w+)/g)) expect(watchMetrics).toHaveProperty(name)
+    const named = [...expr.matchAll(/kcert_(\w+)/g)].flatMap(([, name]) => [
+      ...(watchMetrics[name as keyof typeof watchMetrics].labels as readonly string[]),
+    ])
+    for (const [, label] of annotations.summary.matchAll(/\$labels\.(\w+)/g)) expect(named).toContain(label)
+  }
+})
+
+const promtool = [process.env.PROMTOOL ?? 'promtool'].find(
+  (name) => spawnSync(name, ['--version']).status === 0,
+)
+const withPromtool = promtool === undefined ? 'skipped: no promtool (apt-get install prometheus)' : 'promtool'
+
+describe(`deploy/prometheus (${withPromtool})`, () => {
+  test.skipIf(promtool === undefined)('the rules are valid', () => {
+    const { stdout, status } = spawnSync(promtool!, ['check', 'rules', 'deploy/prometheus/rules.yaml'], {
+      encoding: 'utf8',
+    })
+    expect([status, stdout]).toEqual([0, expect.stringContaining(`${rules.length} rules found`)])
+    const { spec } = parse(readFileSync('deploy/prometheus/prometheus-rule.yaml', 'utf8'))
+    expect(spec).toEqual(parse(readFileSync('deploy/prometheus/rules.yaml', 'utf8')))
+  })
+
+  test.skipIf(promtool === undefined).each(Object.entries(cases))(
+    '%s fires, and does not fire',
+    (alert, [firing, quiet]) => {
+      expect(fires(alert, firing)).toBe(true)
+      expect(fires(alert, quiet)).toBe(false)
+      // Nothing is known then. Only the alert about a missing scan may fire.
+      expect(fires(alert, {})).toBe(alert === 'KcertScanMissing')
+    },
+  )
+})
+
+/** Returns whether an alert fires. promtool accepts one of both expectations, and must reject the other. */
+function fires(alertname: string, series: Series): boolean {
+  writeFileSync(join(folder, 'rules.yaml'), renderYaml({ groups: alertGroups() }))
+  const isQuiet = passes({ eval_time: '3h', alertname, exp_alerts: [] }, series)
+  const { stdout } = lastRun
+  if (isQuiet) return false
+  expect(stdout).toContain(alertname)
+  expect(stdout).toMatch(/got:\s*\[\s*(?:0:)?/)
+  return true
+}
+
+let lastRun: { status: number | null; stdout: string } = { status: null, stdout: '' }
+
+function passes(alertTest: object, series: Series): boolean {
+  const file = join(folder, 'test.yaml')
+  writeFileSync(
+    file,
+    renderYaml({
+      rule_files: ['rules.yaml'],
+      evaluation_interval: '5m',
+      tests: [
+        {
+          interval: '5m',
+          input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+          alert_rule_test: [alertTest],
+        },
+      ],
+    }),
+  )
+  const { status, stdout, stderr } = spawnSync(promtool!, ['test', 'rules', file], { encoding: 'utf8' })
+  lastRun = { status, stdout: stdout + stderr }
+  if (status !== 0) expect(lastRun.stdout).toContain('FAILED')
+  return status === 0
+}
