@@ -136,17 +136,21 @@ interface KubernetesObject {
 interface Deployment extends KubernetesObject {
   readonly spec: {
     readonly template: {
-      readonly spec: { readonly containers: readonly { readonly name: string; readonly command: unknown }[] }
+      readonly spec: {
+        readonly containers: readonly Readonly<Record<'name' | 'command' | 'resources', unknown>>[]
+      }
     }
   }
 }
 
-/** Returns the strategic merge patch that sets the command of the container. */
+/** Returns the strategic merge patch that sets the command and the resources of the container. */
 function commandPatch(objects: readonly object[]): object {
   const { apiVersion, kind, metadata, spec } = objects.find(
     (object) => (object as KubernetesObject).kind === 'Deployment',
   ) as Deployment
-  const containers = spec.template.spec.containers.map(({ name, command }) => ({ name, command }))
+  const containers = spec.template.spec.containers.map(({ name, command, resources }) => ({
+    ...{ name, command, resources },
+  }))
   return {
     ...{ apiVersion, kind, metadata: { name: metadata.name, namespace: metadata.namespace } },
     spec: { template: { spec: { containers } } },

@@ -148,6 +148,7 @@ test('--watch may connect to the ports of all webhooks, and runs with its flags'
     '"kcert","controller","--approve","kubelet-serving","--watch","--watch-secrets","--namespace"',
   )
   expect(objects.map(({ kind }) => kind)).toContain('PrometheusRule')
+  expect(JSON.stringify(objects)).toContain('"limits":{"memory":"256Mi"}')
 })
 
 test('rules of a file: each signer by name, nothing for a denial, no served certificates with names: node', () => {

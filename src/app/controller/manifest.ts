@@ -125,7 +125,7 @@ function metadataOf(namespace: string, name: string = controllerName) {
 }
 
 function deployment(
-  { approve, image, namespace, replicas }: ManifestSettings,
+  { approve, watch, image, namespace, replicas }: ManifestSettings,
   enabled: readonly string[],
 ): object {
   const probe = (path: string, more: object) => ({ httpGet: { path, port: 'http' }, ...more })
@@ -170,7 +170,10 @@ function deployment(
               ports: [{ name: 'http', containerPort: httpPort, protocol: 'TCP' }],
               livenessProbe: probe('/healthz', { periodSeconds: 20, failureThreshold: 3 }),
               readinessProbe: probe('/readyz', { periodSeconds: 10 }),
-              resources: { requests: { cpu: '10m', memory: '80Mi' }, limits: { memory: '128Mi' } },
+              resources: {
+                requests: { cpu: '10m', memory: '80Mi' },
+                limits: { memory: watch === undefined ? '128Mi' : '256Mi' },
+              },
               securityContext: {
                 allowPrivilegeEscalation: false,
                 readOnlyRootFilesystem: true,
