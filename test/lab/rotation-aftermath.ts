@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { KeyPair } from './certificates.ts'
@@ -160,20 +160,42 @@ export async function answersToOldCertificate(
         : []),
     ]
     for (const [server, place] of servers) {
-      const asks = ['-sk', '--cert', '/root/old.crt', '--key', '/root/old.key', '-m', '10']
-      const shows = ['-w', '\n%{http_code}']
-      let stdout = ''
-      // 000: no response, as from the kubelet of a node that just joined. The request is repeated until it responds.
-      for (let attempt = 1; attempt <= 60 && /^(?:.*\n000)?$/s.test(stdout); attempt++) {
-        if (attempt > 1) await setTimeout(1000)
-        const curl = ['curl', ...asks, ...shows, `https://${place}`]
-        stdout = (await cluster.onNode(name, curl, { mayFail: true })).stdout
-      }
-      const status = stdout.slice(stdout.lastIndexOf('\n') + 1)
-      const isNobody = status === '403' && stdout.includes('system:anonymous')
+      const asks = ['--cert', '/root/old.crt', '--key', '/root/old.key']
+      const { status, body } = await answerOnNode(cluster, name, [...asks, `https://${place}`])
+      const isNobody = status === '403' && body.includes('system:anonymous')
       answers[`${name}/${server}`] = isNobody ? '403 to nobody' : status
     }
     await cluster.onNode(name, ['rm', '/root/old.crt', '/root/old.key'])
   }
   return answers
+}
+
+/** Returns the status with which each API server responds to a token, by node. */
+export async function answersToToken(cluster: Cluster, token: string): Promise<Record<string, string>> {
+  const answers: Record<string, string> = {}
+  for (const { name, role, address } of cluster.nodes()) {
+    if (role !== 'control-plane') continue
+    const header = cluster.hostPath(name, '/root/old-token')
+    writeFileSync(header, `Authorization: Bearer ${token.trim()}\n`, { mode: 0o600 })
+    const asks = ['-H', '@/root/old-token', `https://${address}:6443/api/v1/nodes`]
+    answers[name] = (await answerOnNode(cluster, name, asks)).status
+    rmSync(header)
+  }
+  return answers
+}
+
+/** Returns the response to curl on a node. Repeats the request until there is one, as from the kubelet of a node that just joined. */
+async function answerOnNode(
+  cluster: Cluster,
+  node: string,
+  asks: readonly string[],
+): Promise<{ status: string; body: string }> {
+  const curl = ['curl', '-sk', '-m', '10', '-w', '\n%{http_code}', ...asks]
+  for (let attempt = 1; ; attempt++) {
+    const { stdout } = await cluster.onNode(node, curl, { mayFail: true })
+    const status = stdout.slice(stdout.lastIndexOf('\n') + 1)
+    // 000: no response.
+    if ((status !== '' && status !== '000') || attempt === 60) return { status, body: stdout }
+    await setTimeout(1000)
+  }
 }

@@ -25,9 +25,16 @@ export const killedCode = 137
 
 const hook = join(folders.source, 'rotation-hook.ts')
 
+const journals = {
+  'rotate-ca': 'kcert-rotation.jsonl',
+  'rotate-sa-key': 'kcert-sa-key-rotation.jsonl',
+} as const
+
 /** Works in a separate folder. The caller that opens it closes it. */
 export class RotationOperator {
   readonly folder = mkdtempSync(join(tmpdir(), 'kcert-operator-'))
+  /** The command group that `must`, `run` and `kcert` run, whose journal is read. */
+  rotation: keyof typeof journals = 'rotate-ca'
   private readonly cluster: Cluster
   private readonly tell: (line: string) => void
 
@@ -56,7 +63,7 @@ export class RotationOperator {
   async must(args: readonly string[]): Promise<Answer> {
     const answer = await this.kcert(args)
     if (answer.code === 0) return answer
-    throw new LabError(`kcert rotate-ca ${args.join(' ')}: exit ${answer.code}`, {
+    throw new LabError(`kcert ${this.rotation} ${args.join(' ')}: exit ${answer.code}`, {
       why: `${answer.stderr.slice(-3000)}${answer.stdout.slice(-3000)}`,
     })
   }
@@ -71,7 +78,7 @@ export class RotationOperator {
   async kcert(args: readonly string[], killAt?: RegExp): Promise<Answer> {
     // A recovery uses no API server.
     const place = args[0] === 'recover' ? [] : ['--kubeconfig', this.cluster.kubeconfig]
-    const child = spawn(process.execPath, [program, 'rotate-ca', ...args, ...place], {
+    const child = spawn(process.execPath, [program, this.rotation, ...args, ...place], {
       cwd: this.folder,
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -95,7 +102,7 @@ export class RotationOperator {
 
   /** Returns the journal in order. */
   journal(): readonly JournalEntry[] {
-    const path = join(this.folder, 'kcert-rotation.jsonl')
+    const path = join(this.folder, journals[this.rotation])
     return existsSync(path) ? readJournal(readFileSync(path, 'utf8')) : []
   }
 
@@ -114,6 +121,9 @@ export const waiversOfProber = waiving([network.gateway, network.loadBalancer])
 
 /** The flags by which the lab's operator accepts the risk for all of these. */
 export const waiversOfLab = [...waiving(unrestartedPods), ...waiversOfProber]
+
+/** The flags for all pods without a controller. kcert cannot see that their programs read the token again. */
+export const waiversOfBarePods = waiving([...unrestartedPods, 'lab/bare-client-go'])
 
 /** In the plain flavour, the logs of units are in files of the lab, which kcert cannot read. */
 export const waiversOfUnreadLogs = waiving(
