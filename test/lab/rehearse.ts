@@ -1,8 +1,10 @@
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ageCertificates, failPower } from './aging.ts'
 import { readersOnNodes, runPhaseByHand } from './by-hand.ts'
+import { sleep, until } from './command.ts'
+import { disturbMembers, withHistory } from './etcd-history.ts'
 import { tryEveryCommand } from './every-command.ts'
 import { type Cluster, withCluster } from './fixture.ts'
 import { describeError, LabError } from './lab-error.ts'
@@ -97,6 +99,7 @@ const rehearsals: readonly Rehearsal[] = [
       ),
   },
   { name: 'etcd-ca', request: large, run: rotatedEtcd },
+  { name: 'etcd-database', request: { ...large, addons: false }, run: rotatedDatabase },
   { name: 'sa-key', request: large, run: rotatedServiceAccountKey },
   { name: 'rollbacks', request: small, run: rolledBack },
   { name: 'kills', request: small, run: killed },
@@ -227,6 +230,83 @@ async function rotatedEtcd(cluster: Cluster, operator: RotationOperator): Promis
   const faults = evidence.verdict.unexpected.length + notBack.length + changed.length + holders.length
   if (faults > 0 || evidence.restarted.length !== restarts || !isNew) throw new Error(report)
   return report
+}
+
+/**
+ * The etcd CA of members with 2 GiB each, while clients read and write through every member, and members are killed and stopped. The
+ * history is linearizable, and no acknowledged write is lost. A phase that a killed member stops runs again.
+ */
+async function rotatedDatabase(cluster: Cluster, operator: RotationOperator): Promise<string> {
+  await raiseQuota(cluster)
+  const untested = untestedFlags(cluster)
+  const all = ['--ca', 'etcd', ...untested, ...waiversOfProber, '--all', '--yes']
+  const ended = new AbortController()
+  const runs: string[] = []
+  let disturbed: readonly string[] = []
+  const report = await withHistory(cluster, 2 * 1024 ** 3, async () => {
+    await until(
+      'each member has 2 GiB',
+      900_000,
+      async () => smallestDatabase(cluster) >= 2 * 1024 ** 3,
+      5000,
+    )
+    const disturbing = disturbMembers(cluster, ended.signal)
+    try {
+      for (let attempt = 1; ; attempt++) {
+        const began = performance.now()
+        const { code, stderr } = await operator.kcert(all)
+        runs.push(`exit ${code} after ${seconds(began)}`)
+        if (code === 0) break
+        if (attempt === 30)
+          throw new LabError(`rotate-ca --ca etcd: exit ${code}`, { why: stderr.slice(-3000) })
+      }
+    } finally {
+      ended.abort()
+      disturbed = await disturbing
+    }
+  })
+  const { failures, violations, ...counts } = report
+  const text = [
+    `size of the databases      ${(smallestDatabase(cluster) / 1024 ** 3).toFixed(2)} GiB or more`,
+    `runs of kcert              ${runs.join(', ')}`,
+    ...disturbed.map((line) => `  ${line}`),
+    ...Object.entries(counts).map(([name, count]) => `${name.padEnd(27)}${count}`),
+    ...Object.entries(failures).map(([name, count]) => `  ${count} × ${name}`),
+    `violations                 ${violations.length}`,
+    ...violations.map((line) => `  ${line}`),
+    '',
+  ].join('\n')
+  if (violations.length > 0) throw new Error(text)
+  return text
+}
+
+/** etcd's default quota is 2 GiB. Changes the manifests one by one, as an operator would. */
+async function raiseQuota(cluster: Cluster): Promise<void> {
+  for (const { name, role } of cluster.nodes()) {
+    if (role !== 'control-plane') continue
+    const file = cluster.hostPath(name, '/etc/kubernetes/manifests/etcd.yaml')
+    const changed = readFileSync(file, 'utf8').replace('    - etcd\n', `    - etcd\n    - ${quota}\n`)
+    writeFileSync(file, changed)
+    await until(`etcd of ${name} has its quota`, 120_000, async () => {
+      const { stdout } = await cluster.onNode(name, ['pgrep', '-a', '-x', 'etcd'], { mayFail: true })
+      return stdout.includes(quota)
+    })
+    await until('all API servers respond', 120_000, async () => {
+      await cluster.kubectl(['get', '--raw', '/readyz'])
+      return true
+    })
+    await sleep(10_000)
+  }
+}
+
+const quota = '--quota-backend-bytes=8589934592'
+
+/** Returns the size of the smallest database in bytes. */
+function smallestDatabase(cluster: Cluster): number {
+  const members = cluster.nodes().filter(({ role }) => role === 'control-plane')
+  return Math.min(
+    ...members.map(({ name }) => statSync(cluster.hostPath(name, '/var/lib/etcd/member/snap/db')).size),
+  )
 }
 
 /**
