@@ -304,7 +304,8 @@ describe('SIGTERM during an evaluation', () => {
 describe('wrong usage', () => {
   test.each([
     [[], 'nothing to do: --approve and --watch are missing'],
-    [['--watch', '--watch-interval', '1s'], '--watch-interval 1s is too short'],
+    [['--watch', '--watch-interval', '1s'], 'invalid --watch-interval 1s'],
+    [['--watch', '--watch-interval', '30d'], 'invalid --watch-interval 30d'],
     [['--approve', 'builtin', '--listen', '9465'], 'invalid --listen "9465"'],
     [['--approve', 'absent.yaml'], 'absent.yaml'],
     [['--approve', '-'], '--approve - is not a file'],
