@@ -34,3 +34,18 @@ test('bounds the series of each metric, and counts the others', () => {
   expect(samples.samples.get('ca_bundle_rejected')?.size).toBe(5_000)
   expect(samples.leftOut).toBe(10)
 })
+
+test('does not limit objects without a namespace as if they were in one', () => {
+  const samples = new PartSamples(now)
+  for (let index = 1; index <= 300; index++) samples.add(certificate('', index), true)
+  expect(samples.finish().samples.get('certificate_remaining_seconds')?.size).toBe(300)
+  expect(samples.leftOut).toBe(0)
+})
+
+test('of certificates whose cut labels are the same, shows the one that expires first', () => {
+  const samples = new PartSamples(now)
+  const entry = 'e'.repeat(300)
+  for (const index of [3, 1, 2]) samples.add({ ...certificate('shop', index), name: 's', entry: `${entry}${index}` })
+  const kept = samples.finish().samples.get('certificate_remaining_seconds')
+  expect([...kept!.values()]).toEqual([now.getTime() + 1_000])
+})

@@ -62,7 +62,8 @@ export class PartSamples {
   /** Returns the samples, with those of the certificates that `add` kept. */
   finish(): this {
     this.prune()
-    for (const { kind, namespace, name, entry, notBeforeMs, notAfterMs } of this.soonest) {
+    // Cut labels may be the same. Then the certificate that expires first decides.
+    for (const { kind, namespace, name, entry, notBeforeMs, notAfterMs } of this.soonest.toReversed()) {
       const labels = { kind, namespace, name, entry }
       this.set('certificate_remaining_seconds', labels, notAfterMs)
       this.set('certificate_lifetime_seconds', labels, Math.max(0, (notAfterMs - notBeforeMs) / 1000))
@@ -83,7 +84,7 @@ export class PartSamples {
       .filter(({ namespace }) => {
         const count = (inNamespace.get(namespace) ?? 0) + 1
         inNamespace.set(namespace, count)
-        return !this.isNamespaced || count <= mostOfNamespace
+        return namespace === '' || count <= mostOfNamespace
       })
       .slice(0, this.most)
     this.leftOut += before - this.soonest.length
