@@ -137,19 +137,19 @@ interface Deployment extends KubernetesObject {
   readonly spec: {
     readonly template: {
       readonly spec: {
-        readonly containers: readonly Readonly<Record<'name' | 'command' | 'resources', unknown>>[]
+        readonly containers: readonly Readonly<Record<'name' | 'command' | 'env' | 'resources', unknown>>[]
       }
     }
   }
 }
 
-/** Returns the strategic merge patch that sets the command and the resources of the container. */
+/** Returns the strategic merge patch that sets the command, the environment and the resources of the container. */
 function commandPatch(objects: readonly object[]): object {
   const { apiVersion, kind, metadata, spec } = objects.find(
     (object) => (object as KubernetesObject).kind === 'Deployment',
   ) as Deployment
-  const containers = spec.template.spec.containers.map(({ name, command, resources }) => ({
-    ...{ name, command, resources },
+  const containers = spec.template.spec.containers.map(({ name, command, env, resources }) => ({
+    ...{ name, command, env, resources },
   }))
   return {
     ...{ apiVersion, kind, metadata: { name: metadata.name, namespace: metadata.namespace } },

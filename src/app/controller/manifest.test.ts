@@ -148,7 +148,7 @@ test('--watch may connect to the ports of all webhooks, and runs with its flags'
     '"kcert","controller","--approve","kubelet-serving","--watch","--watch-secrets","--namespace"',
   )
   expect(objects.map(({ kind }) => kind)).toContain('PrometheusRule')
-  expect(JSON.stringify(objects)).toContain('"limits":{"memory":"256Mi"}')
+  expect(JSON.stringify(objects)).toContain('"limits":{"memory":"320Mi"}')
 })
 
 test('rules of a file: each signer by name, nothing for a denial, no served certificates with names: node', () => {
@@ -243,6 +243,14 @@ test('has the options and the limit that were measured', () => {
   expect(env).toEqual([{ name: 'NODE_OPTIONS', value: options }])
   expect(resources.limits).toEqual({ memory: `${limit}Mi` })
   expect(Number(resident) * 1e6).toBeLessThan(Number(limit) * 2 ** 20)
+})
+
+test('--watch has the heap that a page of ConfigMaps needs', () => {
+  const decision = readFileSync('docs/decisions/0017-controller.md', 'utf8')
+  const [, heap] = /with `--max-old-space-size=(\d+)`/.exec(decision) ?? []
+  const watched = JSON.stringify(objectsOf({ approve: undefined, watch: { readSecrets: false } }))
+  expect(watched).toContain(`"--max-old-space-size=${heap} --max-semi-space-size=1"`)
+  expect(Number(heap)).toBeGreaterThan(64)
 })
 
 test('egress reaches kubelets only if a rule reads the certificates that they serve', () => {

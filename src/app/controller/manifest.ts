@@ -31,8 +31,9 @@ const policyFile = 'policy.yaml'
 const policyMap = `${controllerName}-policy`
 const httpPort = 9465
 const kubeletPort = 10_250
-// Without these, V8 lets the heap grow beyond the limit before it collects garbage (docs/decisions/0017-controller.md).
-const nodeOptions = '--max-old-space-size=64 --max-semi-space-size=1'
+// Without these, V8 lets the heap grow beyond the limit before it collects garbage. With 64 MB, a page of ConfigMaps with text that is
+// not Latin-1 ends --watch (docs/decisions/0017-controller.md).
+const nodeOptionsOf = (heapMb: number): string => `--max-old-space-size=${heapMb} --max-semi-space-size=1`
 const labels = { 'app.kubernetes.io/name': controllerName }
 const selector = { matchLabels: labels }
 
@@ -166,13 +167,13 @@ function deployment(
                 ...['kcert', 'controller', ...enabled, '--namespace', namespace],
                 ...['--listen', `0.0.0.0:${httpPort}`, '--log-format', 'json'],
               ],
-              env: [{ name: 'NODE_OPTIONS', value: nodeOptions }],
+              env: [{ name: 'NODE_OPTIONS', value: nodeOptionsOf(watch === undefined ? 64 : 128) }],
               ports: [{ name: 'http', containerPort: httpPort, protocol: 'TCP' }],
               livenessProbe: probe('/healthz', { periodSeconds: 20, failureThreshold: 3 }),
               readinessProbe: probe('/readyz', { periodSeconds: 10 }),
               resources: {
                 requests: { cpu: '10m', memory: '80Mi' },
-                limits: { memory: watch === undefined ? '128Mi' : '256Mi' },
+                limits: { memory: watch === undefined ? '128Mi' : '320Mi' },
               },
               securityContext: {
                 allowPrivilegeEscalation: false,
