@@ -20,8 +20,8 @@ export function metricsPage(): string {
       ]),
     ),
     '## Limits',
-    'A part has at most 5,000 series of a metric. Of the certificates in objects of a kind, the 2,000 that expire first have a series, and of one namespace 200. `kcert_scan_left_out` counts the others, and `kcert_certificates` has all of them. A label has at most 256 characters, and control characters are escaped. Each place with certificates is one series: of a chain the certificate that expires first, of a CA bundle the one that expires last. Values of more than 1 MiB and kubeconfigs of more than 128 KiB count as unreadable. Keystores are not read. Of at most 100 pending CSRs, the reason is looked up.',
-    'The controller reads nothing on nodes: of a kubelet, it knows only the certificate that it serves, and its newest CSR. A Secret belongs to a webhook if it is of type kubernetes.io/tls, in the namespace of the Service, and valid for its name.',
+    'A part has at most 5,000 series of a metric. Of the certificates in objects of a kind, the 2,000 that expire first have a series, and of one namespace 200 (objects without a namespace have no limit of one). `kcert_scan_left_out` counts the others, and `kcert_certificates` has all of them. A label has at most 256 characters, and control characters are escaped. Each place with certificates is one series: of a chain the certificate that expires first, of a CA bundle the one that expires last. Values of more than 1 MiB and kubeconfigs of more than 128 KiB count as unreadable. Keystores are not read. Of at most 100 pending CSRs, the reason is looked up.',
+    'The controller reads nothing on nodes: of a kubelet, it knows only the certificate that it serves, and its newest CSR. A Secret belongs to a webhook if it is of type kubernetes.io/tls, in the namespace of the Service, and valid for its name. Without `--watch-secrets`, webhooks are not compared with Secrets, and the signatures of cluster-info are unknown.',
     '## Alerts',
     'deploy/prometheus/rules.yaml has these rules for Prometheus, prometheus-rule.yaml for the Prometheus operator, and deploy/grafana/dashboard.json a dashboard.',
     table(

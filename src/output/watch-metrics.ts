@@ -101,10 +101,11 @@ export const watchMetrics = {
     alerts: [
       {
         name: 'KcertOldCertificateServed',
-        expr: 'kcert_served_problem{code="OLD_CERTIFICATE_SERVED"} == 1',
+        expr: 'kcert_served_problem{code=~"OLD_CERTIFICATE_SERVED|OTHER_CERTIFICATE_SERVED"} == 1',
         for: '30m',
         severity: 'warning',
-        summary: '{{ $labels.name }} has a newer certificate, and serves the old one',
+        summary:
+          '{{ $labels.name }} does not serve the certificate that was issued to it last: {{ $labels.code }}',
         next: 'kcert probe --all',
       },
       {
@@ -117,7 +118,7 @@ export const watchMetrics = {
       },
       {
         name: 'KcertServedCertificateRejected',
-        expr: 'kcert_served_problem{code!~"OLD_CERTIFICATE_SERVED|UNREACHABLE"} == 1',
+        expr: 'kcert_served_problem{code!~"OLD_CERTIFICATE_SERVED|OTHER_CERTIFICATE_SERVED|UNREACHABLE"} == 1',
         for: '15m',
         severity: 'critical',
         summary: 'clients reject the certificate of {{ $labels.name }}: {{ $labels.code }}',
@@ -233,7 +234,7 @@ export const watchMetrics = {
         for: '15m',
         severity: 'warning',
         summary: 'the rotation {{ $labels.rotation }} is not finished, and made no progress for a day',
-        next: 'kcert rotate-ca status',
+        next: '{{ if eq $labels.rotation "service-account-key" }}kcert rotate-sa-key status{{ else }}kcert rotate-ca status{{ end }}',
       },
     ],
   },
@@ -246,7 +247,8 @@ export const watchMetrics = {
         expr: 'absent(kcert_scan_last_success_timestamp_seconds) or time() - max by (part) (kcert_scan_last_success_timestamp_seconds) > 3600',
         for: '15m',
         severity: 'critical',
-        summary: 'the controller did not read {{ $labels.part }} for an hour',
+        summary:
+          'the controller does not run with --watch, or did not read {{ or $labels.part "any part" }} for an hour',
         next: 'kcert controller check --watch',
       },
     ],

@@ -28,9 +28,9 @@ const cases: Readonly<Record<string, readonly [firing: Series, quiet: Series]>> 
   ],
   KcertCertificateExpired: [remaining(-60, year), remaining(60, year)],
   KcertUnreadableCertificate: one('unreadable_objects{kind="secret"}', 1, 0),
-  KcertOldCertificateServed: problem('OLD_CERTIFICATE_SERVED', 'NOT_TRUSTED'),
+  KcertOldCertificateServed: problem('OTHER_CERTIFICATE_SERVED', 'NOT_TRUSTED'),
   KcertServerUnreachable: problem('UNREACHABLE', 'NOT_TRUSTED'),
-  KcertServedCertificateRejected: problem('CERT_EXPIRED', 'UNREACHABLE'),
+  KcertServedCertificateRejected: problem('CERT_EXPIRED', 'OTHER_CERTIFICATE_SERVED'),
   KcertKubeletNotRenewed: [
     { 'kcert_kubelet_late{node="node-1",state="overdue"}': `1${steps}` },
     { 'kcert_kubelet_certificates{state="not-due"}': `1${steps}` },
