@@ -107,10 +107,19 @@ function verifies(pem: string, [leaf, ...rest]: readonly Certificate[], now: Dat
   }
 }
 
-/** Adds the checks of cluster-info. A cluster without it has the outcome absent. */
-export async function watchClusterInfo(cluster: Cluster, to: PartSamples, now: Date): Promise<void> {
+/** Adds the checks of cluster-info. A cluster without it has the outcome absent. The keys of its signatures are in Secrets. */
+export async function watchClusterInfo(
+  cluster: Cluster,
+  to: PartSamples,
+  now: Date,
+  readSecrets: boolean,
+): Promise<void> {
   try {
-    const { checks } = await verifyClusterInfoOn(cluster, { published: [], timeoutMs }, () => now)
+    const { checks } = await verifyClusterInfoOn(
+      cluster,
+      { published: [], timeoutMs, readTokens: readSecrets },
+      () => now,
+    )
     for (const { id, outcome } of checks) to.count('cluster_info_checks', { check: id, outcome })
   } catch (error) {
     if (!(error instanceof KcertError) || error.code !== 'KCERT_API_NOT_FOUND') throw error
