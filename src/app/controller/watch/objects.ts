@@ -1,5 +1,6 @@
 import type { Cluster } from '../../../cluster/cluster.ts'
-import type { KcertError } from '../../../errors/kcert-error.ts'
+import { resources } from '../../../cluster/kinds.ts'
+import { KcertError } from '../../../errors/kcert-error.ts'
 import type { Group } from '../../../inspection/entries.ts'
 import { Inspection } from '../../../inspection/inspection.ts'
 import { tlsType } from '../../../inspection/read-manifest.ts'
@@ -22,8 +23,11 @@ export async function watchObjects(
   now: Date,
 ): Promise<void> {
   const findings = new ObjectFindings(to, now)
-  await scanKind(cluster, findings, plural)
+  const isServed = await scanKind(cluster, findings, plural)
   if (findings.refusal !== undefined) throw findings.refusal
+  // Every API server serves the other kinds. One that is starting, or a proxy, responds with 404 too.
+  if (!isServed && plural !== resources.clusterTrustBundles.resource)
+    throw new KcertError('KCERT_API_NOT_FOUND', `the API server does not serve ${plural}`)
 }
 
 /** Reads each object by itself, and keeps nothing of it but names and times. */
@@ -61,13 +65,18 @@ class ObjectFindings implements Findings {
     }
     const isTls = (object as { type?: unknown }).type === tlsType
     const lacksOne = isTls && groups.every(({ certificates }) => certificates.length === 0)
+    // A caBundle without a certificate has no group. Values of other users are not checked further: that could take long.
+    const isMalformed =
+      !('data' in readable) && inspection.finish().report.problems.some(({ code }) => malformed.has(code))
     this.to.count(
       'unreadable_objects',
       { kind: word },
-      Number(isTooLarge || lacksOne || groups.some(isFaulty)),
+      Number(isTooLarge || lacksOne || isMalformed || groups.some(isFaulty)),
     )
   }
 }
+
+const malformed: ReadonlySet<string> = new Set(['FIELD_MALFORMED', 'CERT_UNREADABLE', 'KCERT_DEFECT'])
 
 function isFaulty({ leafFault }: Group): boolean {
   return leafFault !== undefined
