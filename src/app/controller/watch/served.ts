@@ -1,8 +1,11 @@
+import { BlockList, connect } from 'node:net'
 import pMap from 'p-map'
 import type { Cluster } from '../../../cluster/cluster.ts'
 import { resources } from '../../../cluster/kinds.ts'
 import { listEach } from '../../../cluster/readable.ts'
-import { hostPort } from '../../../errors/host-port.ts'
+import { given } from '../../../errors/given.ts'
+import { hostPort, isLoopback, withoutBrackets } from '../../../errors/host-port.ts'
+import { KcertError } from '../../../errors/kcert-error.ts'
 import { tlsType } from '../../../inspection/read-manifest.ts'
 import { forecastOf, seenCertificate } from '../../../kubelet/forecast.ts'
 import { foreignSubjectOf } from '../../../pki/kubelet.ts'
@@ -22,13 +25,40 @@ import type { PartSamples } from './part.ts'
 const atOnce = 32
 const timeoutMs = 3_000
 
-/** Adds the API servers. Throws if their addresses cannot be read. */
+const linkLocal = [
+  ['169.254.0.0', 16, 'ipv4'],
+  ['fe80::', 10, 'ipv6'],
+] as const
+const thisMachine = [
+  ['0.0.0.0', 8, 'ipv4'],
+  ['127.0.0.0', 8, 'ipv4'],
+  // The unspecified address and ::1.
+  ['::', 127, 'ipv6'],
+] as const
+
+/**
+ * Returns the addresses to which the controller does not connect, also when a name resolves to one. Kubelets write the addresses of their Nodes, and
+ * owners of Services those of webhooks. API servers do not proxy to loopback and link-local addresses either: metadata services of clouds
+ * have such addresses. The other servers of an API server on this machine may be on this machine.
+ */
+export function forbiddenAddresses({ server }: Pick<Cluster, 'server'>): BlockList {
+  const list = new BlockList()
+  const isHere = isLoopback(withoutBrackets(URL.parse(server)?.hostname ?? ''))
+  for (const [address, prefix, family] of isHere ? linkLocal : [...linkLocal, ...thisMachine])
+    list.addSubnet(address, prefix, family)
+  return list
+}
+
+/** Adds the API servers. Throws if their addresses or the cluster CA cannot be read. */
 export async function watchApiServers(cluster: Cluster, to: PartSamples, now: Date): Promise<void> {
   const sight = new ClusterSight(cluster, {})
   const targets = await sight.apiServers()
   // It is incomplete without the other addresses, or without the CA.
   if (sight.errors[0] !== undefined) throw sight.errors[0]
-  await watchTargets(targets, to, now)
+  const ca = await sight.clusterCa()
+  if (ca?.roots === undefined)
+    throw new KcertError('KCERT_X509_MALFORMED', 'the cluster CA cannot be read', given({ why: ca?.fault }))
+  await watchTargets(cluster, targets, to, now)
 }
 
 /** Adds the kubelets of all Nodes, and whether they renew their serving certificates. */
@@ -36,7 +66,7 @@ export async function watchKubelets(cluster: Cluster, to: PartSamples, now: Date
   const sight = new ClusterSight(cluster, {})
   const targets = await sight.kubelets()
   if (sight.errors[0] !== undefined) throw sight.errors[0]
-  await watchTargets(targets, to, now, (target, observed) => addForecast(target, observed, to, now))
+  await watchTargets(cluster, targets, to, now, (target, observed) => addForecast(target, observed, to, now))
 }
 
 /** Adds the servers that API servers verify with a caBundle. With `readSecrets`, compares them with the Secrets of their namespace. */
@@ -49,6 +79,7 @@ export async function watchWebhooks(
   const targets = await webhookTargets(cluster.objects)
   const given = readSecrets ? await secretsFor(cluster, targets) : new Map<string, GivenCertificate>()
   await watchTargets(
+    cluster,
     targets.map((target) => {
       const issued = given.get(target.serverName)
       return issued === undefined ? target : { ...target, given: issued }
@@ -59,15 +90,18 @@ export async function watchWebhooks(
 }
 
 async function watchTargets(
+  cluster: Cluster,
   targets: readonly ProbeTarget[],
   to: PartSamples,
   now: Date,
   each: (target: ProbeTarget, observed: Observed) => void = () => {},
 ): Promise<void> {
+  const blockList = forbiddenAddresses(cluster)
   await pMap(
     targets,
     async ({ client: _, pair: __, ...target }) => {
-      const observed = await observe(target, { timeoutMs })
+      const dial = () => connect({ host: target.host, port: target.port, blockList })
+      const observed = await observe({ ...target, dial }, { timeoutMs })
       const { kind, name, host, port, status, problems } = evaluate(target, observed, now)
       to.count('served_endpoints', { kind, status })
       const entry = hostPort(host, port)

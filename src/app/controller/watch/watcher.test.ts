@@ -10,6 +10,8 @@ import { putCluster, putServing } from '../../../../test/scripts/cluster-session
 import type { Cluster } from '../../../cluster/cluster.ts'
 import { each, type Right } from '../rights.ts'
 import { rightsToWatch } from '../watch-rights.ts'
+import { PartSamples } from './part.ts'
+import { forbiddenAddresses, watchKubelets } from './served.ts'
 import { Watcher, type WatchSettings } from './watcher.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'kcert-watch-'))
@@ -164,6 +166,26 @@ test('shows a namespace whose CA bundle lacks the CA of the API servers', async 
   ])
 })
 
+test('connects to no Node address that is this machine or link-local', async () => {
+  await start()
+  const blocked = forbiddenAddresses({ server: 'https://192.0.2.1:6443' })
+  const families = {
+    ipv4: ['127.0.0.1', '0.0.0.0', '169.254.169.254'],
+    ipv6: ['::1', 'fe80::1', '::ffff:169.254.169.254'],
+  }
+  for (const [family, addresses] of Object.entries(families))
+    for (const address of addresses) expect(blocked.check(address, family as 'ipv4'), address).toBe(true)
+  expect(blocked.check('10.0.0.1')).toBe(false)
+  const counted = async (seen: Cluster) => {
+    const to = new PartSamples(new Date())
+    await watchKubelets(seen, to, new Date())
+    return [...(to.samples.get('served_endpoints') ?? [])]
+  }
+  expect(await counted(cluster)).toEqual([['{kind="kubelet",status="ok"}', 1]])
+  const elsewhere = { ...cluster, server: 'https://192.0.2.1:6443' }
+  expect(await counted(elsewhere)).toEqual([['{kind="kubelet",status="unreachable"}', 1]])
+})
+
 test('shows a server with an older certificate than the one in its Secret', async () => {
   let now = new Date(Date.now() - 3_600_000)
   await start({ now: () => now, servingNames: { dns: ['hook.shop.svc'], ip: ['127.0.0.1'] } })
@@ -220,6 +242,46 @@ test('counts hostile Secrets as unreadable, and escapes their names', async () =
   expect(names.join()).toContain(String.raw`a\\u000a\"b\\c\\u202e{}`)
   for (const name of names) expect(name.length).toBeLessThan(500)
 })
+
+test('counts a caBundle without a readable certificate as unreadable', async () => {
+  await start()
+  const clientConfig = { url: `https://127.0.0.1:${server.port}/x` }
+  for (const [name, caBundle] of Object.entries({ good: server.caPem, garbage: 'no certificate', none: '' }))
+    server.put(
+      { ...admission, resource: 'validatingwebhookconfigurations' },
+      {
+        metadata: { name },
+        webhooks: [
+          { name: `${name}.example.com`, clientConfig: { ...clientConfig, caBundle: base64(caBundle) } },
+        ],
+      },
+    )
+  const { scan } = watcherWith()
+  const unreadable = samplesOf(await scan(), 'unreadable_objects')
+  expect(unreadable.get('{kind="validatingwebhookconfiguration"}')).toBe(1)
+})
+
+test('a part fails without the cluster CA, or if its kind is not served', async () => {
+  await start({ without: ['customresourcedefinitions', 'clustertrustbundles'] })
+  putRootCa('default', 'no certificate')
+  const { scan } = watcherWith()
+  expect(parts(await scan(), 1)).toEqual(['api-servers', 'customresourcedefinitions'])
+})
+
+test.each([true, false])(
+  'with readSecrets %s, verifies the signature of cluster-info',
+  async (readSecrets) => {
+    await start()
+    const kubeconfig = `apiVersion: v1\nkind: Config\nclusters:\n- name: ""\n  cluster:\n    server: https://127.0.0.1:${server.port}\n    certificate-authority-data: ${base64(server.caPem)}\nusers: null\n`
+    const key = { ...core, resource: 'configmaps', namespace: 'kube-public' }
+    server.put(key, { metadata: { name: 'cluster-info', namespace: 'kube-public' }, data: { kubeconfig } })
+    const { scan } = watcherWith({ readSecrets })
+    const checks = samplesOf(await scan(), 'cluster_info_checks')
+    expect(checks.get(`{check="signature",outcome="${readSecrets ? 'ok' : 'unknown'}"}`)).toBe(1)
+    // --watch without --watch-secrets reads none, even if RBAC permits it.
+    expect(server.calls.some(({ resource }) => resource === 'secrets')).toBe(readSecrets)
+  },
+)
 
 test('bounds the series, and leaves out the certificates that expire last', async () => {
   await start()
