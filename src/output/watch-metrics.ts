@@ -173,7 +173,7 @@ export const watchMetrics = {
     ],
   },
   ca_bundles: {
-    help: 'ConfigMaps kube-root-ca.crt, by whether they verify every API server: verified or rejected.',
+    help: 'ConfigMaps kube-root-ca.crt, by whether they verify every API server that responds: verified or rejected.',
     labels: ['state'],
     panel: { title: 'CA bundles of namespaces', expr: 'sum by (state) (kcert_ca_bundles)', unit: 'short' },
   },
@@ -271,7 +271,7 @@ export const watchMetrics = {
   },
   scan_failures_total: { help: 'Failed attempts since the start.', labels: ['part'] },
   scan_left_out: {
-    help: 'Series that were left out of the last scan, so that their number stays bounded.',
+    help: 'Series that were left out of the last scan, because there are too many or the journal of a rotation is incomplete.',
     labels: ['part'],
     alerts: [
       {

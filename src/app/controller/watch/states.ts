@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Cluster } from '../../../cluster/cluster.ts'
 import { explainFactsOf } from '../../../cluster/explain-facts.ts'
 import { resources } from '../../../cluster/kinds.ts'
-import { listEach } from '../../../cluster/readable.ts'
+import { getOne, listEach } from '../../../cluster/readable.ts'
 import { explain } from '../../../csr/explain/explain.ts'
 import type { ExplainFacts } from '../../../csr/explain/facts.ts'
 import { readSituation } from '../../../csr/explain/situation.ts'
@@ -69,7 +69,7 @@ function rememberedFacts(facts: ExplainFacts): ExplainFacts {
   }
 }
 
-/** Adds whether the kube-root-ca.crt of each namespace verifies each API server. Throws if no API server responds. */
+/** Adds whether the kube-root-ca.crt of each namespace verifies each API server that responds. Throws without any of them. */
 export async function watchCaBundles(cluster: Cluster, to: PartSamples, now: Date): Promise<void> {
   const served = await readServedAt([cluster.server, ...(await apiServerPlaces(cluster))], timeoutMs)
   const chains = served.flatMap((one) => ('chain' in one ? [one] : []))
@@ -92,6 +92,8 @@ export async function watchCaBundles(cluster: Cluster, to: PartSamples, now: Dat
     to.count('ca_bundles', { state: isVerified ? 'verified' : 'rejected' })
     if (!isVerified) to.set('ca_bundle_rejected', { namespace }, 1)
   }
+  if (seen.size === 0)
+    throw new KcertError('KCERT_API_NOT_FOUND', 'no namespace has the ConfigMap kube-root-ca.crt')
 }
 
 /** Only the CA counts here: the parts of servers report expired certificates and missing names. */
@@ -129,11 +131,16 @@ export async function watchClusterInfo(
 
 const rotations = { ca: manualRotation, 'etcd-ca': etcdRotation, 'service-account-key': keyRotation }
 
-/** Adds the phase of each rotation whose journal is mirrored in the cluster. */
+/** Adds the phase of each rotation whose journal is mirrored in the cluster. Of an incomplete mirror, the phase is left out. */
 export async function watchRotations(cluster: Cluster, to: PartSamples): Promise<void> {
   for (const [rotation, table] of Object.entries(rotations)) {
     const text = await mirroredJournal(cluster.objects, false, table)
-    if (text === undefined) continue
+    if (text === undefined) {
+      // A mirror without its first lines: of a longer journal, or damaged.
+      const place = { ...resources.configMaps, namespace: 'kube-system', name: table.journal } as const
+      if ((await getOne(cluster.objects, place)) !== undefined) to.leftOut++
+      continue
+    }
     const entries = sinceRollback(readJournal(text), table)
     const isOpen = entries.some(({ kind }) => kind === 'phase') && !isOfFinished(entries, table)
     const phase = entries.findLast((entry) => entry.kind === 'phase')

@@ -283,6 +283,17 @@ test.each([true, false])(
   },
 )
 
+test('an incomplete journal, or no CA bundle at all, is not shown as good', async () => {
+  await start()
+  const system = { ...core, resource: 'configmaps', namespace: 'kube-system' }
+  server.put(system, { metadata: { name: 'kcert-rotation' }, data: { 'journal.jsonl': '{"kind":"phase"}' } })
+  const { scan } = watcherWith()
+  expect(samplesOf(await scan(), 'scan_left_out').get('{part="rotations"}')).toBe(1)
+  for (const namespace of ['default', 'kube-public', 'kube-system', 'shop'])
+    server.remove({ ...core, resource: 'configmaps', namespace }, 'kube-root-ca.crt')
+  expect(parts(await scan(), 1)).toEqual(['ca-bundles'])
+})
+
 test('bounds the series, and leaves out the certificates that expire last', async () => {
   await start()
   for (let index = 0; index < 5; index++)
