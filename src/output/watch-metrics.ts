@@ -234,7 +234,7 @@ export const watchMetrics = {
         for: '15m',
         severity: 'warning',
         summary: 'the rotation {{ $labels.rotation }} is not finished, and made no progress for a day',
-        next: '{{ if eq $labels.rotation "service-account-key" }}kcert rotate-sa-key status{{ else }}kcert rotate-ca status{{ end }}',
+        next: 'kcert rotate-ca status',
       },
     ],
   },

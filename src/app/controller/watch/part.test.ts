@@ -45,7 +45,8 @@ test('does not limit objects without a namespace as if they were in one', () => 
 test('of certificates whose cut labels are the same, shows the one that expires first', () => {
   const samples = new PartSamples(now)
   const entry = 'e'.repeat(300)
-  for (const index of [3, 1, 2]) samples.add({ ...certificate('shop', index), name: 's', entry: `${entry}${index}` })
+  for (const index of [3, 1, 2])
+    samples.add({ ...certificate('shop', index), name: 's', entry: `${entry}${index}` })
   const kept = samples.finish().samples.get('certificate_remaining_seconds')
   expect([...kept!.values()]).toEqual([now.getTime() + 1_000])
 })
