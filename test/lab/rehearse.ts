@@ -133,7 +133,7 @@ async function watched(
   const faults = evidence.verdict.unexpected.length + evidence.restarted.length + evidence.notReadySeconds
   const text = describeEvidence(evidence)
   const after = cluster.spec.flavour === 'kubeadm' ? staticPods(cluster) : {}
-  const changed = Object.keys(before).filter((name) => before[name] !== after[name])
+  const changed = changedNames(before, after)
   for (const node of joining) await cluster.join(node)
   const holders = await holdersOf(cluster, oldCa)
   const answers = Object.entries(await answersToOldCertificate(cluster, oldClient))
@@ -198,14 +198,11 @@ async function upgradedBetween(cluster: Cluster, operator: RotationOperator, pha
  * once; no connection fails because of trust; a control-plane node joins afterwards.
  */
 async function rotatedEtcd(cluster: Cluster, operator: RotationOperator): Promise<string> {
-  const [pods, files] = [staticPods(cluster), nodeFiles(cluster)]
+  const pods = staticPods(cluster)
   const oldCa = readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/etcd/ca.crt'), 'utf8')
   const ca = ['--ca', 'etcd']
   const untested = untestedFlags(cluster)
-  await operator.run([...ca, ...untested, '--through', '4'])
-  await operator.must(['rollback', ...ca, '--to', '0', '--yes'])
-  const back = nodeFiles(cluster)
-  const notBack = Object.keys({ ...files, ...back }).filter((name) => files[name] !== back[name])
+  const notBack = await toFourAndBack(cluster, operator, ca)
   const rotate = async (): Promise<readonly Expectation[]> => {
     const from = new Date().toISOString()
     await operator.run([...ca, ...untested, '--all'])
@@ -215,7 +212,7 @@ async function rotatedEtcd(cluster: Cluster, operator: RotationOperator): Promis
   }
   const evidence = await rotateUnderWatch(cluster, operator, rotate)
   const after = staticPods(cluster)
-  const changed = Object.keys(pods).filter((name) => pods[name] !== after[name])
+  const changed = changedNames(pods, after)
   const holders = await holdersOf(cluster, oldCa)
   await cluster.join('cp4')
   const joined = readFileSync(cluster.hostPath('cp4', '/etc/kubernetes/pki/etcd/ca.crt'), 'utf8')
@@ -316,15 +313,12 @@ function smallestDatabase(cluster: Cluster): number {
  */
 async function rotatedServiceAccountKey(cluster: Cluster, operator: RotationOperator): Promise<string> {
   operator.rotation = 'rotate-sa-key'
-  const [pods, files] = [staticPods(cluster), nodeFiles(cluster)]
+  const pods = staticPods(cluster)
   const keyOf = (node: string): string =>
     readFileSync(cluster.hostPath(node, '/etc/kubernetes/pki/sa.pub'), 'utf8')
   const oldKey = keyOf('cp1')
   const untested = untestedFlags(cluster)
-  await operator.run([...untested, '--through', '4'])
-  await operator.must(['rollback', '--to', '0', '--yes'])
-  const back = nodeFiles(cluster)
-  const notBack = Object.keys({ ...files, ...back }).filter((name) => files[name] !== back[name])
+  const notBack = await toFourAndBack(cluster, operator)
   const rotate = async (): Promise<readonly Expectation[]> => {
     const from = new Date().toISOString()
     await operator.run([...untested, '--through', '5'])
@@ -349,7 +343,7 @@ async function rotatedServiceAccountKey(cluster: Cluster, operator: RotationOper
   }
   const evidence = await rotateUnderWatch(cluster, operator, rotate)
   const after = staticPods(cluster)
-  const changed = Object.keys(pods).filter((name) => pods[name] !== after[name])
+  const changed = changedNames(pods, after)
   const accepting = Object.entries(await answersToToken(cluster, readFileSync(probeFiles.token, 'utf8')))
     .filter(([, status]) => status !== '401')
     .map(([server]) => server)
@@ -386,6 +380,26 @@ async function restartPods(cluster: Cluster): Promise<void> {
   }
 }
 
+/** Runs the first four phases and rolls them back. Returns the files that are not as before. */
+async function toFourAndBack(
+  cluster: Cluster,
+  operator: RotationOperator,
+  flags: readonly string[] = [],
+): Promise<string[]> {
+  const before = nodeFiles(cluster)
+  await operator.run([...flags, ...untestedFlags(cluster), '--through', '4'])
+  await operator.must(['rollback', ...flags, '--to', '0', '--yes'])
+  return changedNames(before, nodeFiles(cluster))
+}
+
+/** Returns the names whose content differs, or that only one side has. */
+function changedNames(
+  before: Readonly<Record<string, string>>,
+  after: Readonly<Record<string, string>>,
+): string[] {
+  return Object.keys({ ...before, ...after }).filter((name) => before[name] !== after[name])
+}
+
 function untestedFlags({ spec }: Cluster): string[] {
   return [...new Set(Object.values(spec.kubernetes))].flatMap((minor) => ['--accept-untested-version', minor])
 }
@@ -412,11 +426,10 @@ async function rolledBack(cluster: Cluster, operator: RotationOperator): Promise
     copyFileSync(cluster.hostPath('cp1', '/etc/kubernetes/admin.conf'), cluster.kubeconfig)
     const now = nodeFiles(cluster)
     const then = found[phase - 1]!
-    const names = new Set([...Object.keys(then), ...Object.keys(now)])
-    const changed = [...names].filter((name) => then[name] !== now[name])
+    const changed = changedNames(then, now)
     if (changed.length > 0) throw new Error(`rolled back from ${phase}, these differ: ${changed.join(', ')}`)
     lines.push(
-      `rolled back from ${phase}: ${names.size} files as phase ${phase} had found them, ${seconds(began)}`,
+      `rolled back from ${phase}: ${Object.keys(now).length} files as phase ${phase} had found them, ${seconds(began)}`,
     )
   }
   return `${lines.join('\n')}\n`
@@ -446,7 +459,7 @@ async function leftBehind(
   oldCa: string,
 ): Promise<string> {
   const after = staticPods(cluster)
-  const changed = Object.keys(before).filter((name) => before[name] !== after[name])
+  const changed = changedNames(before, after)
   const holders = await holdersOf(cluster, oldCa)
   const report = `manifests that differ: ${named(changed)}\nwho contains the old CA: ${named(holders)}\n`
   if (changed.length + holders.length > 0) throw new Error(report)
@@ -480,7 +493,7 @@ async function recovered(cluster: Cluster, operator: RotationOperator): Promise<
   copyFileSync(cluster.hostPath('cp1', '/etc/kubernetes/admin.conf'), cluster.kubeconfig)
   await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=120s'])
   const again = await operator.must(['recover', '--yes'])
-  const differ = named(Object.keys(before).filter((name) => before[name] !== staticPods(cluster)[name]))
+  const differ = named(changedNames(before, staticPods(cluster)))
   return `${changed} files had ended; back in ${took}, all nodes Ready\nmanifests that differ: ${differ}\nonce more: ${again.stdout}`
 }
 

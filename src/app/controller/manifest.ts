@@ -33,7 +33,10 @@ const httpPort = 9465
 const kubeletPort = 10_250
 // Without these, V8 lets the heap grow beyond the limit before it collects garbage. With 64 MB, a page of ConfigMaps with text that is
 // not Latin-1 ends --watch (docs/decisions/0017-controller.md).
-const nodeOptionsOf = (heapMb: number): string => `--max-old-space-size=${heapMb} --max-semi-space-size=1`
+const memoryOf = ({ watch }: Enabled): { readonly nodeOptions: string; readonly limit: string } => {
+  const [heapMb, limit] = watch === undefined ? [64, '128Mi'] : [128, '320Mi']
+  return { nodeOptions: `--max-old-space-size=${heapMb} --max-semi-space-size=1`, limit }
+}
 const labels = { 'app.kubernetes.io/name': controllerName }
 const selector = { matchLabels: labels }
 
@@ -125,10 +128,9 @@ function metadataOf(namespace: string, name: string = controllerName) {
   return { name, namespace, labels }
 }
 
-function deployment(
-  { approve, watch, image, namespace, replicas }: ManifestSettings,
-  enabled: readonly string[],
-): object {
+function deployment(settings: ManifestSettings, enabled: readonly string[]): object {
+  const { approve, image, namespace, replicas } = settings
+  const { nodeOptions, limit } = memoryOf(settings)
   const probe = (path: string, more: object) => ({ httpGet: { path, port: 'http' }, ...more })
   const hasPolicy = approve?.text !== undefined
   return {
@@ -167,14 +169,11 @@ function deployment(
                 ...['kcert', 'controller', ...enabled, '--namespace', namespace],
                 ...['--listen', `0.0.0.0:${httpPort}`, '--log-format', 'json'],
               ],
-              env: [{ name: 'NODE_OPTIONS', value: nodeOptionsOf(watch === undefined ? 64 : 128) }],
+              env: [{ name: 'NODE_OPTIONS', value: nodeOptions }],
               ports: [{ name: 'http', containerPort: httpPort, protocol: 'TCP' }],
               livenessProbe: probe('/healthz', { periodSeconds: 20, failureThreshold: 3 }),
               readinessProbe: probe('/readyz', { periodSeconds: 10 }),
-              resources: {
-                requests: { cpu: '10m', memory: '80Mi' },
-                limits: { memory: watch === undefined ? '128Mi' : '320Mi' },
-              },
+              resources: { requests: { cpu: '10m', memory: '80Mi' }, limits: { memory: limit } },
               securityContext: {
                 allowPrivilegeEscalation: false,
                 readOnlyRootFilesystem: true,
