@@ -1,19 +1,14 @@
 import { checkEnabled } from '../app/controller/approved-by.ts'
 import { runController } from '../app/controller/controller.ts'
-import { controllerFlags } from '../app/controller/flags.ts'
+import { controllerFlags, watchIntervalFlag, watchIntervalMs } from '../app/controller/flags.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import { openClusterOf } from '../cli/cluster.ts'
+import { connectionOptions, openClusterOf } from '../cli/cluster.ts'
 import * as Flag from '../cli/flags.ts'
-import { parseDuration } from '../cli/instant.ts'
 import { interruptible } from '../cli/interruption.ts'
 import { exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { logFormats, logLine } from '../output/log-line.ts'
 import { parseEndpoint } from '../tls/endpoint.ts'
-
-const shortestIntervalMs = 10_000
-/** The alert KcertScanMissing waits for an hour, and a timer of Node has at most 24 days. */
-const longestIntervalMs = 1_800_000
 
 export default class Controller extends KcertCommand {
   static override summary = 'Run in a cluster: approve CSRs by a policy, and export metrics.'
@@ -58,13 +53,7 @@ code 4: the kubelet starts it again.`
       'serve /healthz, /readyz and /metrics here, to every client that can connect; in a pod 0.0.0.0:9465',
       { default: '127.0.0.1:9465' },
     ),
-    'watch-interval': Flag.value(
-      'DURATION',
-      'time between two scans of --watch, a tenth more or less; from 10s to 30m',
-      {
-        default: '5m',
-      },
-    ),
+    'watch-interval': watchIntervalFlag,
     'log-format': Flag.word(logFormats, 'format of the log', { default: 'text' }),
     ...Flag.clusterFlags,
   }
@@ -72,12 +61,7 @@ code 4: the kubelet starts it again.`
   protected override async perform() {
     const { flags } = await this.parse(Controller)
     checkEnabled(flags)
-    const intervalMs = parseDuration(flags['watch-interval'], '--watch-interval')
-    if (intervalMs < shortestIntervalMs || intervalMs > longestIntervalMs)
-      throw new KcertError('KCERT_USAGE', `invalid --watch-interval ${flags['watch-interval']}`, {
-        why: 'each scan reads the whole cluster, and the alerts expect several in an hour: the interval is from 10s to 30m',
-        next: '--watch-interval 5m',
-      })
+    const intervalMs = watchIntervalMs(flags['watch-interval'])
     const listen = parseEndpoint(flags.listen)
     if (listen === undefined)
       throw new KcertError('KCERT_USAGE', `invalid --listen ${JSON.stringify(flags.listen)}`, {
@@ -88,16 +72,23 @@ code 4: the kubelet starts it again.`
     const cluster = await openClusterOf(context, flags)
     // The deadline for a renewal is 10 s.
     const leaseCluster = await openClusterOf(context, { ...flags, 'request-timeout': '4s' })
+    // A call that never ends would keep its part of the scan from starting again.
+    const { requestTimeoutMs } = connectionOptions(context, flags)
+    const scanTimeoutMs = Math.min(requestTimeoutMs || intervalMs, intervalMs)
+    const scanCluster = await openClusterOf(context, {
+      ...flags,
+      'request-timeout': `${scanTimeoutMs / 1000}s`,
+    })
     using interruption = interruptible()
     const watch = flags.watch ? { intervalMs, readSecrets: flags['watch-secrets'] } : undefined
     const settings = { approve: flags.approve, watch, leaseNamespace: flags.namespace, listen }
     const log = (entry: Parameters<typeof logLine>[2]): void =>
       this.notice(logLine(flags['log-format'], context.clock(), entry))
     try {
-      await runController(settings, { cluster, leaseCluster, context, log, ended: interruption.signal })
+      const clusters = { cluster, leaseCluster, scanCluster }
+      await runController(settings, { ...clusters, context, log, ended: interruption.signal })
     } finally {
-      cluster.close()
-      leaseCluster.close()
+      for (const one of [cluster, leaseCluster, scanCluster]) one.close()
     }
     return exitCodes.done
   }

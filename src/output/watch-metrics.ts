@@ -30,6 +30,16 @@ const place = ['kind', 'namespace', 'name', 'entry'] as const
 const tenth = 'kcert_certificate_remaining_seconds < 0.1 * kcert_certificate_lifetime_seconds'
 const named = '{{ $labels.kind }} {{ $labels.namespace }} {{ $labels.name }} {{ $labels.entry }}'
 
+/** Each rotation has a status command of its own, and `next` is one command. */
+const rotationStopped = (name: string, rotation: string, next: string): WatchAlert => ({
+  name,
+  expr: `time() - kcert_rotation_entry_timestamp_seconds{rotation="${rotation}"} > 86400 and kcert_rotation_in_progress == 1`,
+  for: '15m',
+  severity: 'warning',
+  summary: 'the rotation {{ $labels.rotation }} is not finished, and made no progress for a day',
+  next,
+})
+
 export const watchMetrics = {
   certificate_remaining_seconds: {
     help: 'Seconds until the certificate expires, negative after that. Of a chain the one that expires first, of a CA bundle the last.',
@@ -113,7 +123,7 @@ export const watchMetrics = {
         expr: 'kcert_served_problem{code="UNREACHABLE"} == 1',
         for: '30m',
         severity: 'warning',
-        summary: '{{ $labels.name }} does not respond to the controller',
+        summary: '{{ $labels.name }} ({{ $labels.entry }}) does not respond to the controller',
         next: 'kcert probe --all',
       },
       {
@@ -228,14 +238,9 @@ export const watchMetrics = {
     help: 'When the last line of the journal was written.',
     labels: ['rotation'],
     alerts: [
-      {
-        name: 'KcertRotationStopped',
-        expr: 'time() - kcert_rotation_entry_timestamp_seconds > 86400 and kcert_rotation_in_progress == 1',
-        for: '15m',
-        severity: 'warning',
-        summary: 'the rotation {{ $labels.rotation }} is not finished, and made no progress for a day',
-        next: 'kcert rotate-ca status',
-      },
+      rotationStopped('KcertRotationStopped', 'ca', 'kcert rotate-ca status'),
+      rotationStopped('KcertEtcdRotationStopped', 'etcd-ca', 'kcert rotate-ca status --ca etcd'),
+      rotationStopped('KcertSaKeyRotationStopped', 'service-account-key', 'kcert rotate-sa-key status'),
     ],
   },
   scan_last_success_timestamp_seconds: {

@@ -5,7 +5,7 @@ import { type NodeObject, type PodObject, resources } from '../cluster/kinds.ts'
 import { getReadable, listAll, listEach } from '../cluster/readable.ts'
 import { onKcertError } from '../errors/caught.ts'
 import { isLoopback, withoutBrackets } from '../errors/host-port.ts'
-import { type KcertError, wordsOf } from '../errors/kcert-error.ts'
+import { KcertError, wordsOf } from '../errors/kcert-error.ts'
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import { nodeUserPrefix } from '../pki/kubelet.ts'
 import { nodeHost } from '../pki/node-address.ts'
@@ -38,6 +38,8 @@ export class ClusterSight {
   readonly notes = new Set<string>()
   /** Why a list of servers is incomplete. */
   readonly errors: KcertError[] = []
+  /** Lists that are forbidden or not served: targets lack a CA or a certificate to compare with. */
+  readonly refused: KcertError[] = []
 
   constructor(cluster: Cluster, given: GivenTrust) {
     this.cluster = cluster
@@ -157,7 +159,7 @@ export class ClusterSight {
     return this.once('kubelet-ca', async () => {
       if (this.given.kubeletCa !== undefined) return this.given.kubeletCa
       // Without the right to list pods, the kubelets are probed without this CA.
-      const servers = (await this.systemPods().catch(noneIfForbidden)).filter(
+      const servers = (await this.systemPods().catch((error) => this.without(error))).filter(
         ({ metadata }) => metadata.labels?.component === 'kube-apiserver',
       )
       const [verifier] = servers.flatMap((pod) => {
@@ -184,7 +186,9 @@ export class ClusterSight {
       GivenCertificate & { readonly certificate: Certificate; readonly askedAtMs: number }
     >()
     const selection = { fieldSelector: 'spec.signerName=kubernetes.io/kubelet-serving' }
-    for await (const object of readableOf(listEach(this.cluster.objects, resources.requests, selection))) {
+    for await (const object of this.readableOf(
+      listEach(this.cluster.objects, resources.requests, selection),
+    )) {
       const { name, creationTimestamp = '' } = object.metadata
       const { username = '' } = object.spec as { username?: string }
       const { certificate: issued } = (object.status ?? {}) as { certificate?: string }
@@ -257,26 +261,27 @@ export class ClusterSight {
     return read().catch(onKcertError(note))
   }
 
+  private async *readableOf<Listed>(list: AsyncIterable<Listed>): AsyncGenerator<Listed> {
+    try {
+      yield* list
+    } catch (error) {
+      this.without(error)
+    }
+  }
+
+  /** Returns no objects if the list is forbidden or not served. Throws other errors. */
+  private without(error: unknown): readonly [] {
+    if (!(error instanceof KcertError) || ![403, 404].includes(statusIn(error) ?? 0)) throw error
+    this.refused.push(error)
+    return []
+  }
+
   private once<Result>(key: string, read: () => Promise<Result>): Promise<Result> {
     const known = this.kept.get(key) as Promise<Result> | undefined
     const reading = known ?? read()
     this.kept.set(key, reading)
     return reading
   }
-}
-
-/** Yields the objects of a list; none if the list is forbidden or not served. */
-async function* readableOf<Listed>(list: AsyncIterable<Listed>): AsyncGenerator<Listed> {
-  try {
-    yield* list
-  } catch (error) {
-    if (statusIn(error) !== 403 && statusIn(error) !== 404) throw error
-  }
-}
-
-function noneIfForbidden(error: unknown): readonly [] {
-  if (statusIn(error) === 403) return []
-  throw error
 }
 
 export const unverifiedKubelets =

@@ -273,6 +273,17 @@ test(
   },
 )
 
+test(
+  '--watch --request-timeout 0: a part whose call never ends works again after it',
+  onBusyMachines,
+  async () => {
+    server.faults.add({ kind: 'hang', verb: 'list', resource: 'apiservices', times: 1 })
+    const { daemon } = await start(['--watch', '--watch-interval', '10s', '--request-timeout', '0'])
+    await daemon.says(/the scan failed part="webhooks"/)
+    await daemon.says(/the scan works again part="webhooks"/)
+  },
+)
+
 describe('SIGTERM during an evaluation', () => {
   const lookup = { verb: 'get', resource: 'nodes', times: 1_000 } as const
 

@@ -8,7 +8,7 @@ import { isPending } from '../../csr/life.ts'
 import { shapedRequest } from '../../csr/request-shape.ts'
 import type { RequestObject, RequestsApi } from '../../csr/requests-api.ts'
 import { KcertError, messageOf } from '../../errors/kcert-error.ts'
-import { FairQueue } from './fair-queue.ts'
+import { FairQueue, requesterOf } from './fair-queue.ts'
 import { refusalOf } from './refusal.ts'
 
 export interface ApproverPorts {
@@ -120,7 +120,7 @@ export class Approver {
     if (request !== undefined && 'fault' in request) return
     if (request === undefined || !isPending(request)) this.#pending.delete(uid)
     else if (!this.#pending.has(uid)) {
-      const requester = request.spec.username ?? ''
+      const requester = requesterOf(request.spec.username)
       this.#pending.set(uid, {
         name,
         requester,

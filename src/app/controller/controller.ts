@@ -41,6 +41,8 @@ export interface ControllerPorts {
   readonly cluster: Cluster
   /** For the Lease alone: with a short timeout, and not behind other calls. */
   readonly leaseCluster: Cluster
+  /** For --watch: its calls end within an interval, also with `--request-timeout 0`. */
+  readonly scanCluster: Cluster
   readonly context: Context
   readonly log: (entry: LogEntry) => void
   /** Aborted by SIGTERM and Ctrl-C. */
@@ -93,12 +95,12 @@ class Controller {
     this.#settings = settings
     this.#ports = ports
     this.#source = source
-    const { cluster, leaseCluster, context } = ports
+    const { cluster, leaseCluster, scanCluster, context } = ports
     this.#watcher =
       settings.watch &&
       new Watcher(
         {
-          ...{ cluster, clock: context.clock, pause, draw: Math.random },
+          ...{ cluster: scanCluster, clock: context.clock, pause, draw: Math.random },
           tell: (part, failure) => this.#tellScan(part, failure),
         },
         settings.watch,

@@ -7,6 +7,7 @@ import { parse } from 'yaml'
 import { watchMetrics } from '../../output/watch-metrics.ts'
 import { renderYaml } from '../../output/yaml.ts'
 import { alertGroups } from './prometheus-rule.ts'
+import { rotations } from './watch/states.ts'
 
 // deploy/prometheus: each alert fires for the series that it is about, and for no others.
 
@@ -44,7 +45,9 @@ const cases: Readonly<Record<string, readonly [firing: Series, quiet: Series]>> 
     { 'kcert_cluster_info_checks{check="ca",outcome="failed"}': `1${steps}` },
     { 'kcert_cluster_info_checks{check="ca",outcome="ok"}': `1${steps}` },
   ],
-  KcertRotationStopped: [rotation(1), rotation(0)],
+  KcertRotationStopped: [rotation('ca', 1), { ...rotation('ca', 0), ...rotation('etcd-ca', 1) }],
+  KcertEtcdRotationStopped: [rotation('etcd-ca', 1), rotation('ca', 1)],
+  KcertSaKeyRotationStopped: [rotation('service-account-key', 1), rotation('ca', 1)],
   // The time of the test is three hours after 1970.
   KcertScanMissing: [
     { 'kcert_scan_last_success_timestamp_seconds{part="nodes"}': `60${steps}` },
@@ -74,10 +77,10 @@ function problem(firing: string, quiet: string): [Series, Series] {
   return [of(firing), of(quiet)]
 }
 
-function rotation(isOpen: number): Series {
+function rotation(name: string, isOpen: number): Series {
   return {
-    'kcert_rotation_in_progress{rotation="ca"}': `${isOpen}${steps}`,
-    'kcert_rotation_entry_timestamp_seconds{rotation="ca"}': `-100000${steps}`,
+    [`kcert_rotation_in_progress{rotation="${name}"}`]: `${isOpen}${steps}`,
+    [`kcert_rotation_entry_timestamp_seconds{rotation="${name}"}`]: `-100000${steps}`,
   }
 }
 
@@ -91,6 +94,15 @@ test('each alert has a case, and names only metrics and labels of the table', ()
       ...(watchMetrics[name as keyof typeof watchMetrics].labels as readonly string[]),
     ])
     for (const [, label] of annotations.summary.matchAll(/\$labels\.(\w+)/g)) expect(named).toContain(label)
+  }
+})
+
+test('an alert about a rotation names the status command of this rotation', () => {
+  for (const [rotation, { command }] of Object.entries(rotations)) {
+    const about = rules.filter(({ expr }) => expr.includes(`rotation="${rotation}"`))
+    expect(about.map(({ annotations }) => annotations.next)).toEqual([
+      expect.stringMatching(new RegExp(`^${command} status\\b`)),
+    ])
   }
 })
 

@@ -49,23 +49,28 @@ export function forbiddenAddresses({ server }: Pick<Cluster, 'server'>): BlockLi
   return list
 }
 
+/** Throws if a list, or the cluster CA, could not be read: servers would be compared with less, and look better. */
+async function checkComplete(sight: ClusterSight): Promise<void> {
+  const [error] = [...sight.errors, ...sight.refused]
+  if (error !== undefined) throw error
+  const ca = await sight.clusterCa()
+  if (ca?.roots === undefined)
+    throw new KcertError('KCERT_X509_MALFORMED', 'the cluster CA cannot be read', given({ why: ca?.fault }))
+}
+
 /** Adds the API servers. Throws if their addresses or the cluster CA cannot be read. */
 export async function watchApiServers(cluster: Cluster, to: PartSamples, now: Date): Promise<void> {
   const sight = new ClusterSight(cluster, {})
   const targets = await sight.apiServers()
-  // It is incomplete without the other addresses, or without the CA.
-  if (sight.errors[0] !== undefined) throw sight.errors[0]
-  const ca = await sight.clusterCa()
-  if (ca?.roots === undefined)
-    throw new KcertError('KCERT_X509_MALFORMED', 'the cluster CA cannot be read', given({ why: ca?.fault }))
+  await checkComplete(sight)
   await watchTargets(cluster, targets, to, now)
 }
 
-/** Adds the kubelets of all Nodes, and whether they renew their serving certificates. */
+/** Adds the kubelets of all Nodes, and whether they renew their serving certificates. Throws without their CAs or CSRs. */
 export async function watchKubelets(cluster: Cluster, to: PartSamples, now: Date): Promise<void> {
   const sight = new ClusterSight(cluster, {})
   const targets = await sight.kubelets()
-  if (sight.errors[0] !== undefined) throw sight.errors[0]
+  await checkComplete(sight)
   await watchTargets(cluster, targets, to, now, (target, observed) => addForecast(target, observed, to, now))
 }
 

@@ -10,6 +10,7 @@ import { isPending } from '../../../csr/life.ts'
 import { decidedBy } from '../../../csr/managers.ts'
 import { signingRequestOfObject } from '../../../csr/request-object.ts'
 import { findSigner } from '../../../csr/signers.ts'
+import type { SigningRequest } from '../../../csr/signing-request.ts'
 import { KcertError } from '../../../errors/kcert-error.ts'
 import { etcdRotation } from '../../../rotation/etcd/phase-table.ts'
 import { isOfFinished, readJournal, sinceRollback } from '../../../rotation/journal.ts'
@@ -20,35 +21,58 @@ import { type Certificate, readCertificates } from '../../../x509/certificate.ts
 import { CertificatePool } from '../../../x509/certificate-pool.ts'
 import { verifyChain } from '../../../x509/chain.ts'
 import { apiServerPlaces, readServedAt, verifyClusterInfoOn } from '../../cluster-info/verify.ts'
+import { inTurns, requesterOf } from '../fair-queue.ts'
 import type { PartSamples } from './part.ts'
 
 const timeoutMs = 3_000
 /** An explanation needs several calls. The other requests are counted without a reason. */
 const mostExplained = 100
+/** In JSON. Larger requests are not explained, because up to twice as many are kept as are explained. */
+const mostKeptLength = 65_536
+
+interface Pending {
+  readonly signer: string
+  readonly requester: string
+  readonly request: SigningRequest
+  readonly decider: string | undefined
+}
+
+/** Signers take turns, and for each signer its requesters, so that no flood of requests hides the reasons of others. */
+const explained = (pending: readonly Pending[]): Pending[] =>
+  inTurns(
+    inTurns(pending, ({ signer, requester }) => `${signer} ${requester}`),
+    ({ signer }) => signer,
+  ).slice(0, mostExplained)
 
 /** Adds the pending requests, each with the first cause of `kcert csr explain`. */
 export async function watchRequests(cluster: Cluster, to: PartSamples, now: Date): Promise<void> {
   const facts = rememberedFacts(explainFactsOf(cluster))
   const oldest = new Map<string, number>()
+  const unexplained = new Map<string, number>()
   const seen = new Set<string>()
+  let kept: Pending[] = []
   for await (const object of cluster.requests.list()) {
     const { uid = '', creationTimestamp = '' } = object.metadata
     if (seen.has(uid) || !isPending(object)) continue
     seen.add(uid)
-    const { signerName } = object.spec
+    const { signerName, username } = object.spec
     // Any user chooses the name of another signer.
     const signer = findSigner(signerName) === undefined ? 'other' : signerName
     const ageSeconds = Math.max(0, (now.getTime() - Date.parse(creationTimestamp)) / 1000) || 0
     oldest.set(signer, Math.max(oldest.get(signer) ?? 0, ageSeconds))
-    if (seen.size > mostExplained) {
-      to.count('pending_requests', { signer, reason: 'not-explained' })
-      continue
-    }
-    const { causes } = explain(
-      await readSituation(signingRequestOfObject(object), decidedBy(object), facts, now),
-    )
-    to.count('pending_requests', { signer, reason: causes[0]?.id ?? 'unknown' })
+    unexplained.set(signer, (unexplained.get(signer) ?? 0) + 1)
+    if (JSON.stringify(object).length > mostKeptLength) continue
+    const request = signingRequestOfObject(object)
+    kept.push({ signer, requester: requesterOf(username), request, decider: decidedBy(object) })
+    if (kept.length >= 2 * mostExplained) kept = explained(kept)
   }
+  for (const { signer, request, decider } of explained(kept)) {
+    const { causes } = explain(await readSituation(request, decider, facts, now))
+    to.count('pending_requests', { signer, reason: causes[0]?.id ?? 'unknown' })
+    unexplained.set(signer, (unexplained.get(signer) ?? 0) - 1)
+  }
+  for (const [signer, count] of unexplained)
+    if (count > 0) to.count('pending_requests', { signer, reason: 'not-explained' }, count)
   for (const [signer, seconds] of oldest) to.set('pending_oldest_seconds', { signer }, Math.floor(seconds))
 }
 
@@ -129,7 +153,7 @@ export async function watchClusterInfo(
   }
 }
 
-const rotations = { ca: manualRotation, 'etcd-ca': etcdRotation, 'service-account-key': keyRotation }
+export const rotations = { ca: manualRotation, 'etcd-ca': etcdRotation, 'service-account-key': keyRotation }
 
 /** Adds the phase of each rotation whose journal is mirrored in the cluster. Of an incomplete mirror, the phase is left out. */
 export async function watchRotations(cluster: Cluster, to: PartSamples): Promise<void> {

@@ -265,7 +265,7 @@ test('a part fails without the cluster CA, or if its kind is not served', async 
   await start({ without: ['customresourcedefinitions', 'clustertrustbundles'] })
   putRootCa('default', 'no certificate')
   const { scan } = watcherWith()
-  expect(parts(await scan(), 1)).toEqual(['api-servers', 'customresourcedefinitions'])
+  expect(parts(await scan(), 1)).toEqual(['api-servers', 'kubelets', 'customresourcedefinitions'])
 })
 
 test.each([true, false])(
@@ -282,6 +282,22 @@ test.each([true, false])(
     expect(server.calls.some(({ resource }) => resource === 'secrets')).toBe(readSecrets)
   },
 )
+
+test('a flood of CSRs hides the reasons of no other signer and requester', async () => {
+  await start()
+  const { scan } = watcherWith()
+  const pending = async () => samplesOf(await scan(), 'pending_requests')
+  putServing(server, 'z-requester', { usages: ['client auth'] })
+  putServing(server, 'z-signer', { signerName: 'kubernetes.io/kube-apiserver-client', username: 'ann' })
+  const before = [...(await pending()).keys()]
+  expect(before).toHaveLength(2)
+  for (let index = 0; index < 250; index++)
+    putServing(server, `a-${index}`, { username: `system:serviceaccount:shop:${index}` })
+  const after = await pending()
+  expect([...after.keys()]).toEqual(expect.arrayContaining(before))
+  expect(after.get('{signer="kubernetes.io/kubelet-serving",reason="not-explained"}')).toBe(152)
+  expect([...after.values()].reduce((sum, count) => sum + count)).toBe(252)
+})
 
 test('an incomplete journal, or no CA bundle at all, is not shown as good', async () => {
   await start()
@@ -378,7 +394,8 @@ test.each([
   ['secrets', '', ['secrets']],
   ['configmaps', '', ['ca-bundles', 'configmaps']],
   ['nodes', '', ['kubelets']],
-  ['certificatesigningrequests', 'certificates.k8s.io', ['requests']],
+  ['pods', '', ['kubelets']],
+  ['certificatesigningrequests', 'certificates.k8s.io', ['kubelets', 'requests']],
   ['apiservices', 'apiregistration.k8s.io', ['webhooks', 'apiservices']],
 ])('without the permission to list %s, the parts that need it fail', async (resource, group, expected) => {
   await start()
