@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs'
 import type { ApprovedBy, Enabled } from '../../src/app/controller/approved-by.ts'
 import {
   approvalRoles,
-  defaultApiServerPorts,
   type ManifestSettings,
+  manifestDefaults,
   manifestOf,
+  memoryOf,
   networkPolicy,
   sharedObjects,
   watchRoles,
@@ -13,6 +14,7 @@ import { lookupRights, lookups } from '../../src/app/controller/policy-rights.ts
 import { alertGroups, prometheusRuleOf } from '../../src/app/controller/prometheus-rule.ts'
 import { byNamespace, rulesOf } from '../../src/app/controller/rbac.ts'
 import { type Right, rightsToApprove } from '../../src/app/controller/rights.ts'
+import { rightsToWatch } from '../../src/app/controller/watch-rights.ts'
 import { builtinPoliciesOf } from '../../src/app/csr/policies.ts'
 import { builtinPolicies } from '../../src/csr/approval/policy-file.ts'
 import { controllerName } from '../../src/csr/controller-events.ts'
@@ -54,16 +56,26 @@ export const overlays: Readonly<Record<string, Enabled>> = {
 }
 
 function kustomizeFiles(): [path: string, text: string][] {
-  const base: ManifestSettings = {
-    image: exampleImage,
-    ...{ namespace, replicas: 2, apiServerPorts: defaultApiServerPorts },
-    ...{ serviceMonitor: false, prometheusRule: false },
-  }
+  const base: ManifestSettings = { ...manifestDefaults, image: exampleImage, namespace }
   const kustomization = (fields: object): string =>
     renderYaml({ apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization', ...fields })
   return [
     ['kustomize/base/kustomization.yaml', kustomization({ resources: ['objects.yaml'] })],
     ['kustomize/base/objects.yaml', renderYamlDocuments(sharedObjects(base, []))],
+    [
+      'kustomize/components/prometheus-operator/kustomization.yaml',
+      kustomization({
+        apiVersion: 'kustomize.config.k8s.io/v1alpha1',
+        kind: 'Component',
+        resources: ['objects.yaml'],
+      }),
+    ],
+    [
+      'kustomize/components/prometheus-operator/objects.yaml',
+      renderYamlDocuments(
+        manifestOf({ ...base, serviceMonitor: true, prometheusRule: true }).slice(manifestOf(base).length),
+      ),
+    ],
     ...Object.entries(overlays).flatMap(([name, enabled]): [string, string][] => {
       const folder = `kustomize/overlays/${name}`
       const overlay = { ...base, ...enabled }
@@ -163,17 +175,52 @@ const tokens = {
   namespace: '{{ .Release.Namespace | quote }}',
   replicas: '{{ .Values.replicas }}',
   port: '{{ . }}',
+  webhookPort: '{{ int . }}',
   policy: '{{ .Values.policy | toJson }}',
+  watchInterval: '{{ .Values.watchInterval | quote }}',
+  prometheusNamespace: '{{ .Values.prometheusNamespace | quote }}',
 }
 const token = (name: keyof typeof tokens): string => `@${name}@`
+const without = memoryOf({})
+const watching = memoryOf({ watch: { readSecrets: true } })
+/** Texts of the objects that depend on values. */
+const choices: readonly (readonly [text: string, action: string])[] = [
+  [
+    '- /etc/kcert/policy.yaml\n',
+    '- {{ if .Values.policy }}/etc/kcert/policy.yaml{{ else }}{{ .Values.approve | quote }}{{ end }}\n',
+  ],
+  [
+    JSON.stringify(watching.nodeOptions),
+    `{{ if .Values.watch }}"${watching.nodeOptions}"{{ else }}"${without.nodeOptions}"{{ end }}`,
+  ],
+  [
+    JSON.stringify(watching.limit),
+    `{{ if .Values.watch }}"${watching.limit}"{{ else }}"${without.limit}"{{ end }}`,
+  ],
+  [
+    'prometheus-pods: token\n',
+    `{{- range splitList "," .Values.prometheusPods }}
+                    {{ splitList "=" . | first | quote }}: {{ splitList "=" . | last | quote }}
+{{- end }}
+`,
+  ],
+]
 
 /** Parts of the objects that only some values need: a block of lines, and the action that opens it. */
 const conditions: readonly (readonly [lines: RegExp, action: string])[] = [
   [/^ +- protocol: TCP\n +port: \{\{ \. \}\}\n/m, 'range .Values.apiServerPorts'],
+  [/^ +- protocol: TCP\n +port: \{\{ int \. \}\}\n/m, 'range .Values.webhookPorts'],
   [
     /^ +- ports:\n +- protocol: TCP\n +port: 10250\n/m,
-    'if has "served-certificates" (include "kcert.policy" . | fromJson).lookups',
+    'if or .Values.watch (has "served-certificates" (include "kcert.policy" . | fromJson).lookups)',
   ],
+  [
+    /^ +- ports:\n\{\{- range .Values.webhookPorts \}\}\n(?:.*\n)*?(?: +port: 53\n(?:.*\n)*?){2}/m,
+    'if .Values.watch',
+  ],
+  [/^ +- "--approve"\n.*\n/m, 'if or .Values.policy .Values.approve'],
+  [/^ +- "--watch"\n.*\n.*\n/m, 'if .Values.watch'],
+  [/^ +- "--watch-secrets"\n/m, 'if .Values.watchSecrets'],
   [/^ +volumeMounts:\n +- name: .*\n(?: +(?:mountPath|readOnly): .*\n)+/m, 'if .Values.policy'],
   [/^ +volumes:\n +- name: .*\n +configMap:\n +name: .*\n/m, 'if .Values.policy'],
   [/^---\n(?:(?!---\n).*\n)*kind: ConfigMap\n(?:(?!---\n).*\n)*/m, 'if .Values.policy'],
@@ -187,6 +234,7 @@ function helmFiles(): [path: string, text: string][] {
   return [
     ['helm/Chart.yaml', renderYaml(chart)],
     ['helm/files/rights.yaml', renderYaml(rightsForHelm())],
+    ['helm/files/alerts.yaml', renderYaml({ groups: alertGroups() })],
     ['helm/templates/objects.yaml', objectsTemplate()],
   ]
 }
@@ -199,29 +247,39 @@ function rightsForHelm(): object {
       namespaces: Object.fromEntries(rules.flatMap(([where, some]) => (where ? [[where, some]] : []))),
     }
   }
+  const watch = rightsToWatch({ readSecrets: false })
   return {
     approve: part(rightsToApprove),
+    watch: part(watch.flatMap(([, some]) => some)),
+    watchSecrets: part(
+      rightsToWatch({ readSecrets: true })
+        .slice(watch.length)
+        .flatMap(([, some]) => some),
+    ),
     lookups: lookups.map((name) => ({ name, ...part(lookupRights[name]) })),
   }
 }
 
 function objectsTemplate(): string {
   const approve: ApprovedBy = { name: '', text: token('policy'), policies: builtinPolicies }
-  const roles = approvalRoles(builtinPolicies, token('namespace')).map((object) => JSON.stringify(object))
+  const watch = { readSecrets: true }
+  const roles = [
+    ...approvalRoles(builtinPolicies, token('namespace')),
+    ...watchRoles(watch, token('namespace')),
+  ].map((object) => JSON.stringify(object))
   const objects = manifestOf({
-    ...{ approve, image: token('image'), namespace: token('namespace') },
+    ...{ approve, watch, image: token('image'), namespace: token('namespace') },
     // Their places in the text are found by these strings.
     replicas: token('replicas') as unknown as number,
     apiServerPorts: [token('port') as unknown as number],
+    webhookPorts: [token('webhookPort') as unknown as number],
+    watchInterval: token('watchInterval'),
+    ...{ prometheusNamespace: token('prometheusNamespace'), prometheusPods: 'prometheus-pods=token' },
     ...{ serviceMonitor: true, prometheusRule: false },
   }).filter((object) => !roles.includes(JSON.stringify(object)))
   let text = `---\n${renderYamlDocuments(objects)}`
   for (const [name, action] of Object.entries(tokens)) text = replaced(text, `"@${name}@"`, action)
-  text = replaced(
-    text,
-    '- /etc/kcert/policy.yaml\n',
-    '- {{ if .Values.policy }}/etc/kcert/policy.yaml{{ else }}{{ .Values.approve | quote }}{{ end }}\n',
-  )
+  for (const [from, action] of choices) text = replaced(text, from, action)
   for (const [lines, action] of conditions) {
     const [block] = lines.exec(text) ?? []
     if (block === undefined) throw new Error(`no object has ${lines}`)

@@ -135,6 +135,16 @@ describe('wrong usage', () => {
       ['manifest', '--approve', 'builtin', '--image', image, '--api-server-port', '99999'],
       'invalid --api-server-port "99999"',
     ],
+    [['manifest', '--watch', '--image', image, '--webhook-port', '443,1'], 'invalid --webhook-port "443,1"'],
+    [['manifest', '--watch', '--image', image, '--watch-interval', '1s'], 'invalid --watch-interval 1s'],
+    [
+      ['manifest', '--watch', '--image', image, '--prometheus-namespace', 'A b'],
+      'invalid --prometheus-namespace "A b"',
+    ],
+    [
+      ['manifest', '--watch', '--image', image, '--prometheus-pods', 'app'],
+      'invalid --prometheus-pods "app"',
+    ],
     [['manifest', '--approve', 'absent.yaml', '--image', image], 'absent.yaml'],
   ])('%j', async (args, message) => {
     const { stdout, stderr, exit } = await kcert(['controller', ...args])

@@ -1,4 +1,5 @@
 import type { Context } from '../../cli/context.ts'
+import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { type NamedPolicies, namedPolicies } from '../csr/policies.ts'
 import type { WatchSettings } from './watch/watcher.ts'
@@ -41,10 +42,10 @@ export async function enabledBy(flags: EnabledFlags, context: Context): Promise<
 }
 
 /** Throws KCERT_USAGE for a value that is not the name of a namespace. */
-export function checkNamespace(name: string): void {
+export function checkNamespace(name: string, flag = '--namespace'): void {
   if (/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(name)) return
-  throw new KcertError('KCERT_USAGE', `invalid --namespace ${JSON.stringify(name)}`, {
+  throw new KcertError('KCERT_USAGE', `invalid ${flag} ${JSON.stringify(name)}`, {
     why: 'a namespace has lowercase letters, digits and hyphens, at most 63, and begins and ends with a letter or digit',
-    next: '--namespace kube-system',
+    next: commandLine`${argumentVector([flag, 'kube-system'])}`,
   })
 }

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Ajv } from 'ajv'
@@ -13,9 +13,11 @@ import { labKubectl } from '../../../test/scripts/lab-kubectl.ts'
 import { decide } from '../../csr/approval/decide.ts'
 import type { Lookup, Policy } from '../../csr/approval/policy.ts'
 import { builtinPolicies, readPolicies } from '../../csr/approval/policy-file.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
 import { renderYamlDocuments } from '../../output/yaml.ts'
 import { builtinPoliciesOf } from '../csr/policies.ts'
-import { defaultApiServerPorts, type ManifestSettings, manifestOf } from './manifest.ts'
+import { watchIntervalMs } from './flags.ts'
+import { type ManifestSettings, manifestDefaults, manifestOf } from './manifest.ts'
 import { policyRights, signerGrant } from './policy-rights.ts'
 import type { RbacRule } from './rbac.ts'
 import { type Right, rightsToApprove, rightsToLead, rightText } from './rights.ts'
@@ -53,12 +55,8 @@ const ofBuiltin = { name: 'builtin', policies: builtinPolicies }
 
 function objectsOf(settings: Partial<ManifestSettings>): KubernetesObject[] {
   return manifestOf({
-    approve: ofOverlay,
-    image: exampleImage,
-    namespace: 'kube-system',
-    replicas: 2,
-    apiServerPorts: defaultApiServerPorts,
-    ...{ serviceMonitor: false, prometheusRule: false },
+    ...manifestDefaults,
+    ...{ approve: ofOverlay, image: exampleImage, namespace: 'kube-system' },
     ...settings,
   }) as KubernetesObject[]
 }
@@ -138,14 +136,10 @@ test.each([false, true])(
   },
 )
 
-test('--watch may connect to the ports of all webhooks, and runs with its flags', () => {
-  const objects = objectsOf({ watch: { readSecrets: true }, prometheusRule: true })
-  const policy = objects.find(({ kind }) => kind === 'NetworkPolicy') as unknown as {
-    spec: { egress: object[] }
-  }
-  expect(policy.spec.egress).toContainEqual({})
+test('--watch runs with its flags', () => {
+  const objects = objectsOf({ watch: { readSecrets: true }, watchInterval: '10m', prometheusRule: true })
   expect(JSON.stringify(objects.find(({ kind }) => kind === 'Deployment'))).toContain(
-    '"kcert","controller","--approve","kubelet-serving","--watch","--watch-secrets","--namespace"',
+    '"kcert","controller","--approve","kubelet-serving","--watch","--watch-interval","10m","--watch-secrets","--namespace"',
   )
   expect(objects.map(({ kind }) => kind)).toContain('PrometheusRule')
   expect(JSON.stringify(objects)).toContain('"limits":{"memory":"320Mi"}')
@@ -253,6 +247,38 @@ test('--watch has the heap that a page of ConfigMaps needs', () => {
   expect(Number(heap)).toBeGreaterThan(64)
 })
 
+interface NetworkPolicy {
+  readonly spec: Readonly<Record<'ingress' | 'egress', readonly { readonly [field: string]: unknown[] }[]>>
+}
+
+const networkPolicyOf = (settings: Partial<ManifestSettings>): NetworkPolicy['spec'] =>
+  (objectsOf(settings).find(({ kind }) => kind === 'NetworkPolicy') as unknown as NetworkPolicy).spec
+
+test.each<Partial<ManifestSettings>>([{}, { approve: undefined, watch: { readSecrets: true } }])(
+  'admits only the pods of Prometheus to the metrics',
+  (parts) => {
+    const prometheus = { prometheusNamespace: 'observability', prometheusPods: 'app=prom,tier=a' }
+    expect(networkPolicyOf({ ...parts, ...prometheus }).ingress).toEqual([
+      {
+        from: [
+          {
+            namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'observability' } },
+            podSelector: { matchLabels: { app: 'prom', tier: 'a' } },
+          },
+        ],
+        ports: [{ protocol: 'TCP', port: 'http' }],
+      },
+    ])
+  },
+)
+
+test('--watch may connect to named ports only: API servers, kubelets, webhooks and DNS', () => {
+  const { egress } = networkPolicyOf({ watch: { readSecrets: false }, webhookPorts: [15017] })
+  const ports = egress.map(({ ports: some = [] }) => some.map((one) => (one as { port: number }).port))
+  expect(ports).toEqual([[443, 6443], [10250], [15017], [53, 53]])
+  expect(JSON.stringify(egress.at(-1))).toContain('"k8s-app":"kube-dns"')
+})
+
 test('egress reaches kubelets only if a rule reads the certificates that they serve', () => {
   const ports = (settings: Partial<ManifestSettings>): string =>
     JSON.stringify(objectsOf(settings).find(({ kind }) => kind === 'NetworkPolicy'))
@@ -288,10 +314,28 @@ describe(`deploy/kustomize (${withKubectl})`, () => {
       expect(documentsIn(built)).toEqual(sorted(objectsOf({ approve: undefined, ...enabled })))
     },
   )
+
+  test.skipIf(labKubectl === undefined)('the component adds the objects of the Prometheus operator', () => {
+    const own = join(folder, 'own')
+    mkdirSync(own)
+    cpSync('deploy/kustomize', join(own, 'kustomize'), { recursive: true })
+    const kustomization = {
+      resources: ['kustomize/overlays/both'],
+      components: ['kustomize/components/prometheus-operator'],
+    }
+    writeFileSync(join(own, 'kustomization.yaml'), JSON.stringify(kustomization))
+    const built = execFileSync(labKubectl!, ['kustomize', own], { encoding: 'utf8' })
+    const settings = { ...overlays.both, serviceMonitor: true, prometheusRule: true }
+    expect(documentsIn(built)).toEqual(sorted(objectsOf(settings)))
+  })
 })
 
 const withHelm = labHelm === undefined ? 'skipped: the lab built no helm' : 'helm'
+const withoutApproval = { approve: undefined, watch: { readSecrets: false } }
 describe(`deploy/helm (${withHelm})`, () => {
+  const helm = (...args: readonly string[]): string =>
+    execFileSync(labHelm!, [...args, '--set', `image=${exampleImage}`], { encoding: 'utf8', stdio: 'pipe' })
+
   test.skipIf(labHelm === undefined).each<[string, Partial<ManifestSettings>, string[]]>([
     ['defaults', {}, []],
     ['builtin', { approve: ofBuiltin }, ['--set', 'approve=builtin']],
@@ -304,16 +348,38 @@ describe(`deploy/helm (${withHelm})`, () => {
       ],
     ],
     ['a policy for every signer', { approve: ofWide }, ['--set-file', `policy=${join(folder, 'wide.yaml')}`]],
+    ['watch-only', withoutApproval, ['--set', 'approve=,watch=true']],
+    ['both', { watch: { readSecrets: false } }, ['--set', 'watch=true']],
+    [
+      'every value of watch',
+      {
+        ...{ approve: ofFile, watch: { readSecrets: true }, watchInterval: '10m', namespace: 'own' },
+        ...{ webhookPorts: [8443, 15017], prometheusNamespace: 'observability' },
+        ...{ prometheusPods: 'app=prom,example.com/tier=1', serviceMonitor: true, prometheusRule: true },
+      },
+      [
+        ...['--set-file', `policy=${join(folder, 'policy.yaml')}`, '--namespace', 'own'],
+        ...['--set', 'watch=true,watchSecrets=true,watchInterval=10m,webhookPorts={8443,15017}'],
+        ...['--set', 'prometheusNamespace=observability,serviceMonitor=true,prometheusRule=true'],
+        ...['--set', 'prometheusPods=app=prom\\,example.com/tier=1'],
+      ],
+    ],
   ])('renders the manifest: %s', (_, settings, flags) => {
     writeFileSync(join(folder, 'policy.yaml'), policyText)
     writeFileSync(join(folder, 'wide.yaml'), wideText)
     const namespace = settings.namespace ?? 'kube-system'
-    const rendered = execFileSync(
-      labHelm!,
-      ['template', 'kcert', 'deploy/helm', '--set', `image=${exampleImage}`, '-n', namespace, ...flags],
-      { encoding: 'utf8' },
-    )
+    const rendered = helm('template', 'kcert', 'deploy/helm', '-n', namespace, ...flags)
     expect(documentsIn(rendered)).toEqual(sorted(objectsOf(settings)))
+  })
+
+  test.skipIf(labHelm === undefined)('has no finding of helm lint, with all parts', () => {
+    const parts = ['--set', 'watch=true,watchSecrets=true,serviceMonitor=true,prometheusRule=true']
+    expect(helm('lint', '--strict', 'deploy/helm', ...parts)).toContain('0 chart(s) failed')
+  })
+
+  test.skipIf(labHelm === undefined)('helm refuses values that the schema rejects', () => {
+    for (const wrong of ['watchSecret=true', 'watch=yes', 'approve='])
+      expect(() => helm('template', 'kcert', 'deploy/helm', '--set', wrong)).toThrow(/don't meet the specif/)
   })
 
   test('the schema accepts the default values with an image, and rejects unknown and malformed ones', () => {
@@ -327,7 +393,47 @@ describe(`deploy/helm (${withHelm})`, () => {
       { image: exampleImage, replicas: 0 },
       { image: exampleImage, apiServerPorts: [0] },
       { image: exampleImage, replica: 2 },
+      { image: exampleImage, approve: '' },
+      { image: exampleImage, watch: 'true' },
+      { image: exampleImage, watchSecrets: true },
+      { image: exampleImage, prometheusRule: true },
+      { image: exampleImage, watch: true, webhookPorts: [] },
+      { image: exampleImage, watch: true, webhookPorts: ['443'] },
+      { image: exampleImage, prometheusNamespace: 'a\n  b: c' },
+      { image: exampleImage, prometheusNamespace: '' },
+      { image: exampleImage, prometheusPods: '' },
+      { image: exampleImage, prometheusPods: 'app=a\nb: c' },
+      { image: exampleImage, prometheusPods: { app: 'a' } },
     ])
       expect([wrong, validate({ ...values, ...wrong })]).toEqual([wrong, false])
+    for (const right of [
+      { watch: true, approve: '' },
+      { watch: true, watchSecrets: true, prometheusRule: true },
+    ])
+      expect([right, validate({ ...values, image: exampleImage, ...right })]).toEqual([right, true])
+  })
+
+  test.each(['9s', '10s', '59s', '1799s', '1800s', '1801s', '0m', '1m', '30m', '31m', '1h', '5'])(
+    'the schema accepts a watchInterval as kcert does: %j',
+    (watchInterval) => {
+      const validate = new Ajv().compile(JSON.parse(readFileSync('deploy/helm/values.schema.json', 'utf8')))
+      const values = parse(readFileSync('deploy/helm/values.yaml', 'utf8')) as object
+      const isAccepted = ['10s', '59s', '1799s', '1800s', '1m', '30m'].includes(watchInterval)
+      expect(validate({ ...values, image: exampleImage, watchInterval })).toBe(isAccepted)
+      if (isAccepted) expect(watchIntervalMs(watchInterval)).toBeGreaterThan(0)
+      else expect(() => watchIntervalMs(watchInterval)).toThrow(KcertError)
+    },
+  )
+
+  test.each(['a', '=b', 'a=b=c', 'a=b,', 'a b=c', 'a=b\n', '__proto__=a', '/a=b'])(
+    'rejects labels of pods that Kubernetes would: %j',
+    (prometheusPods) => {
+      expect(() => objectsOf({ prometheusPods })).toThrow(/invalid --prometheus-pods/)
+    },
+  )
+
+  test('has the default values of kcert controller manifest', () => {
+    const values = parse(readFileSync('deploy/helm/values.yaml', 'utf8')) as object
+    expect(values).toMatchObject(manifestDefaults)
   })
 })

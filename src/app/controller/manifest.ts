@@ -1,5 +1,7 @@
 import type { Policy } from '../../csr/approval/policy.ts'
 import { controllerName } from '../../csr/controller-events.ts'
+import { metadataFaults } from '../../csr/object-metadata.ts'
+import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Enabled } from './approved-by.ts'
 import { lookupsOf, policyRights } from './policy-rights.ts'
@@ -18,13 +20,32 @@ export interface ManifestSettings extends Enabled {
   readonly replicas: number
   /** The ports on which API servers listen, for the NetworkPolicy. */
   readonly apiServerPorts: readonly number[]
+  /** The ports on which webhooks and aggregated APIs listen, for --watch. */
+  readonly webhookPorts: readonly number[]
+  /** As for --watch-interval of `kcert controller`. */
+  readonly watchInterval: string
+  /** The pods that may read the metrics: their namespace, and labels as KEY=VALUE,KEY=VALUE. */
+  readonly prometheusNamespace: string
+  readonly prometheusPods: string
   /** Adds a ServiceMonitor of the Prometheus operator, and its Service. */
   readonly serviceMonitor: boolean
   /** Adds a PrometheusRule of the Prometheus operator, with the alerts of --watch. */
   readonly prometheusRule: boolean
 }
 
-export const defaultApiServerPorts: readonly number[] = [443, 6443]
+/** 443 is the port of many URLs, and 9443 the default of controller-runtime. Kubelets and many webhooks listen on 10250. */
+export const manifestDefaults = {
+  replicas: 2,
+  apiServerPorts: [443, 6443],
+  webhookPorts: [443, 8443, 9443],
+  watchInterval: '5m',
+  // The Prometheus operator, and the Helm charts of Prometheus, set this label.
+  prometheusNamespace: 'monitoring',
+  prometheusPods: 'app.kubernetes.io/name=prometheus',
+  serviceMonitor: false,
+  prometheusRule: false,
+} as const satisfies Partial<ManifestSettings>
+
 const policyFolder = '/etc/kcert'
 
 const policyFile = 'policy.yaml'
@@ -33,7 +54,7 @@ const httpPort = 9465
 const kubeletPort = 10_250
 // Without these, V8 lets the heap grow beyond the limit before it collects garbage. With 64 MB, a page of ConfigMaps with text that is
 // not Latin-1 ends --watch (docs/decisions/0017-controller.md).
-const memoryOf = ({ watch }: Enabled): { readonly nodeOptions: string; readonly limit: string } => {
+export const memoryOf = ({ watch }: Enabled): { readonly nodeOptions: string; readonly limit: string } => {
   const [heapMb, limit] = watch === undefined ? [64, '128Mi'] : [128, '320Mi']
   return { nodeOptions: `--max-old-space-size=${heapMb} --max-semi-space-size=1`, limit }
 }
@@ -49,13 +70,27 @@ export function checkImage(image: string): void {
   })
 }
 
-/** Returns the port. Throws KCERT_USAGE. */
-export function checkPort(text: string): number {
-  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
-  if (port >= 1 && port <= 65_535) return port
-  throw new KcertError('KCERT_USAGE', `invalid --api-server-port ${JSON.stringify(text)}`, {
-    why: 'a port is a number from 1 to 65535',
-    next: '--api-server-port 6443',
+/** Returns the ports that a flag names. Throws KCERT_USAGE. */
+export function portsOf(flag: string, texts: readonly string[]): readonly number[] {
+  return texts.map((text) => {
+    const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
+    if (port >= 1 && port <= 65_535) return port
+    throw new KcertError('KCERT_USAGE', `invalid ${flag} ${JSON.stringify(text)}`, {
+      why: 'a port is a number from 1 to 65535',
+      next: commandLine`${argumentVector([flag, '6443'])}`,
+    })
+  })
+}
+
+/** Returns the labels in KEY=VALUE,KEY=VALUE. Throws KCERT_USAGE. */
+function labelsOf(text: string): Readonly<Record<string, string>> {
+  const pairs = text.split(',').map((label) => label.split('='))
+  const labels: Record<string, string> = Object.fromEntries(pairs)
+  const faults = metadataFaults({ metadata: { labels } })
+  if (faults.length === 0 && pairs.every(({ length }) => length === 2)) return labels
+  throw new KcertError('KCERT_USAGE', `invalid --prometheus-pods ${JSON.stringify(text)}`, {
+    why: faults[0] ?? 'the form is KEY=VALUE or KEY=VALUE,KEY=VALUE',
+    next: '--prometheus-pods app.kubernetes.io/name=prometheus',
   })
 }
 
@@ -81,11 +116,12 @@ export function manifestOf(settings: ManifestSettings): readonly object[] {
   ]
 }
 
-function argumentsOf({ approve, watch }: Enabled): readonly string[] {
+function argumentsOf({ approve, watch, watchInterval }: ManifestSettings): readonly string[] {
   const policy = approve && (approve.text === undefined ? approve.name : `${policyFolder}/${policyFile}`)
   return [
     ...(policy === undefined ? [] : ['--approve', policy]),
-    ...(watch === undefined ? [] : ['--watch', ...(watch.readSecrets ? ['--watch-secrets'] : [])]),
+    ...(watch === undefined ? [] : ['--watch', '--watch-interval', watchInterval]),
+    ...(watch?.readSecrets ? ['--watch-secrets'] : []),
   ]
 }
 
@@ -192,12 +228,18 @@ function deployment(settings: ManifestSettings, enabled: readonly string[]): obj
 }
 
 /**
- * Lets pods and nodes reach the probes and metrics, and the controller reach the API server and, to compare names, kubelets.
- * Webhooks listen on any port and address, and a URL needs DNS.
+ * Lets Prometheus reach the metrics, and the controller reach API servers, kubelets, webhooks and, for their URLs, DNS. The node of a pod
+ * reaches its probes in any case. The addresses of nodes and URLs are not known here, so only ports limit these connections.
  */
-export function networkPolicy({ approve, watch, apiServerPorts, namespace }: ManifestSettings): object {
+export function networkPolicy(settings: ManifestSettings): object {
+  const { approve, watch, apiServerPorts, webhookPorts, namespace } = settings
+  const { prometheusNamespace, prometheusPods } = settings
   const tcp = (port: number | string) => ({ protocol: 'TCP', port })
-  const reachesKubelets = lookupsOf(approve?.policies ?? []).includes('served-certificates')
+  const podsIn = (name: string, matchLabels: object) => ({
+    namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
+    podSelector: { matchLabels },
+  })
+  const comparesNames = lookupsOf(approve?.policies ?? []).includes('served-certificates')
   return {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',
@@ -205,11 +247,19 @@ export function networkPolicy({ approve, watch, apiServerPorts, namespace }: Man
     spec: {
       podSelector: selector,
       policyTypes: ['Ingress', 'Egress'],
-      ingress: [{ ports: [tcp('http')] }],
+      ingress: [{ from: [podsIn(prometheusNamespace, labelsOf(prometheusPods))], ports: [tcp('http')] }],
       egress: [
         { ports: apiServerPorts.map(tcp) },
-        ...(reachesKubelets ? [{ ports: [tcp(kubeletPort)] }] : []),
-        ...(watch === undefined ? [] : [{}]),
+        ...(comparesNames || watch !== undefined ? [{ ports: [tcp(kubeletPort)] }] : []),
+        ...(watch === undefined
+          ? []
+          : [
+              { ports: webhookPorts.map(tcp) },
+              {
+                to: [podsIn('kube-system', { 'k8s-app': 'kube-dns' })],
+                ports: [{ protocol: 'UDP', port: 53 }, tcp(53)],
+              },
+            ]),
       ],
     },
   }

@@ -1,6 +1,6 @@
 import { checkNamespace, enabledBy } from '../../app/controller/approved-by.ts'
-import { controllerFlags } from '../../app/controller/flags.ts'
-import { checkImage, checkPort, defaultApiServerPorts, manifestOf } from '../../app/controller/manifest.ts'
+import { controllerFlags, watchIntervalFlag, watchIntervalMs } from '../../app/controller/flags.ts'
+import { checkImage, manifestDefaults, manifestOf, portsOf } from '../../app/controller/manifest.ts'
 import { signersOf } from '../../app/controller/policy-rights.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import * as Flag from '../../cli/flags.ts'
@@ -18,9 +18,11 @@ its rules compare a CSR with. The namespace must exist.
 A policy file becomes a ConfigMap. If you change its signers or rules later, print the objects again, because RBAC changes too.
 
 The NetworkPolicy lets the controller connect to the API server and to port 10250 of kubelets. If your API servers listen on a port
-other than 443 or 6443, name it with --api-server-port: the port of the endpoints, not of the Service. With
---watch, the controller may connect to every port, because webhooks listen on any. RBAC of --watch grants only get and list, and Secrets
-only with --watch-secrets.`
+other than 443 or 6443, name it with --api-server-port: the port of the endpoints, not of the Service. With --watch, the controller may
+also connect to cluster DNS and to the ports of --webhook-port. A webhook on another port counts as unreachable.
+
+Only Prometheus may connect to the controller: pods with the labels --prometheus-pods in --prometheus-namespace. The metrics of --watch
+contain the names of namespaces, Secrets and other objects. RBAC of --watch grants only get and list, and Secrets only with --watch-secrets.`
 
   static override exitCodes = KcertCommand.exitsOf({
     done: 'the objects were printed',
@@ -42,11 +44,26 @@ only with --watch-secrets.`
   static override flags = {
     ...controllerFlags,
     image: Flag.value('IMAGE', 'image that contains kcert', { required: true }),
-    replicas: Flag.number('N', 'number of pods; one of them acts', { default: 2, min: 1 }),
+    replicas: Flag.number('N', 'number of pods; one of them acts', {
+      default: manifestDefaults.replicas,
+      min: 1,
+    }),
     'api-server-port': Flag.repeated(
       'PORT',
-      `port of API servers; may be repeated (default ${defaultApiServerPorts.join(' and ')})`,
+      `port of API servers; may be repeated (default ${manifestDefaults.apiServerPorts.join(' and ')})`,
     ),
+    'watch-interval': watchIntervalFlag,
+    'webhook-port': Flag.repeated(
+      'PORT',
+      `port of webhooks and aggregated APIs, besides 10250; may be repeated (default ${manifestDefaults.webhookPorts.join(', ')})`,
+      { dependsOn: ['watch'] },
+    ),
+    'prometheus-namespace': Flag.value('NAMESPACE', 'namespace of the pods that may read the metrics', {
+      default: manifestDefaults.prometheusNamespace,
+    }),
+    'prometheus-pods': Flag.value('LABELS', 'labels of these pods: KEY=VALUE, separated by commas', {
+      default: manifestDefaults.prometheusPods,
+    }),
     'service-monitor': Flag.boolean('add a ServiceMonitor of the Prometheus operator, and its Service'),
     'prometheus-rule': Flag.boolean(
       'add a PrometheusRule of the Prometheus operator, with the alerts of --watch',
@@ -59,13 +76,18 @@ only with --watch-secrets.`
 
   protected override async perform() {
     const { flags } = await this.parse(ControllerManifest)
-    const { namespace, image, replicas } = flags
+    const { namespace, image, replicas, 'watch-interval': watchInterval } = flags
+    const { 'prometheus-namespace': prometheusNamespace, 'prometheus-pods': prometheusPods } = flags
+    const { apiServerPorts, webhookPorts } = manifestDefaults
     checkNamespace(namespace)
+    checkNamespace(prometheusNamespace, '--prometheus-namespace')
     checkImage(image)
+    watchIntervalMs(watchInterval)
     const enabled = await enabledBy(flags, this.context)
     const items = manifestOf({
-      ...{ ...enabled, image, namespace, replicas },
-      apiServerPorts: flags['api-server-port']?.map(checkPort) ?? defaultApiServerPorts,
+      ...{ ...enabled, image, namespace, replicas, watchInterval, prometheusNamespace, prometheusPods },
+      apiServerPorts: portsOf('--api-server-port', flags['api-server-port'] ?? apiServerPorts.map(String)),
+      webhookPorts: portsOf('--webhook-port', flags['webhook-port'] ?? webhookPorts.map(String)),
       serviceMonitor: flags['service-monitor'],
       prometheusRule: flags['prometheus-rule'],
     })
