@@ -3,9 +3,9 @@ import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
-import type { KubeadmVersion } from '../pki/kubeadm-organization.ts'
+import { isNewerKeyType, type KubeadmVersion } from '../pki/kubeadm-organization.ts'
 import { isMlDsa } from '../x509/ml-dsa.ts'
-import { type KeyType, keyTypeName, parseKeyType } from '../x509/new-key.ts'
+import { type KeyType, keyTypeName, kubeadmKeyTypes, parseKeyType } from '../x509/new-key.ts'
 
 /** The settings for certificates in kubeadm's InitConfiguration and ClusterConfiguration. */
 export interface KubeadmSettings {
@@ -27,9 +27,6 @@ export interface KubeadmSettings {
   /** Notices on fields that have no effect, as in kubeadm's warnings. */
   readonly notices: readonly string[]
 }
-
-/** The values of encryptionAlgorithm, case-sensitive as in kubeadm. */
-const kubeadmKeyTypes = ['RSA-2048', 'RSA-3072', 'RSA-4096', 'ECDSA-P256', 'ECDSA-P384']
 
 /** v1 has the same fields, on the paths that kcert reads (Kubernetes 1.37: cmd/kubeadm/app/apis/kubeadm/v1). */
 const kubeadmApis = ['v1beta3', 'v1beta4', 'v1'].map((version) => `kubeadm.k8s.io/${version}`)
@@ -67,7 +64,7 @@ export const kubeadmDefaults: KubeadmSettings = {
 
 /** Returns the key type of a kubeadm name. Throws KCERT_USAGE for types that kubeadm or kcert does not create. */
 export function kubeadmKeyType(name: string): KeyType {
-  const type = kubeadmKeyTypes.includes(name) ? parseKeyType(name) : undefined
+  const type = kubeadmKeyTypes.some((one) => one === name) ? parseKeyType(name) : undefined
   if (type !== undefined) return type
   if (isMlDsa(name))
     throw new KcertError('KCERT_USAGE', `kcert does not create ${name} keys`, {
@@ -78,10 +75,10 @@ export function kubeadmKeyType(name: string): KeyType {
   })
 }
 
-/** Throws KCERT_USAGE for a key type that kubeadm of this version refuses: ECDSA-P384 came with 1.34 (kubernetes#131677). */
+/** Throws KCERT_USAGE for a key type that kubeadm of this version refuses. */
 export function refuseNewerKeyType(keyType: KeyType, version: KubeadmVersion | undefined): void {
-  if (keyTypeName(keyType) !== 'ECDSA-P384' || version === undefined || version.minor >= 34) return
-  const what = `kubeadm 1.${version.minor} does not support the key type "ECDSA-P384"`
+  if (!isNewerKeyType(keyTypeName(keyType), version)) return
+  const what = `kubeadm 1.${version?.minor} does not support the key type "ECDSA-P384"`
   throw new KcertError('KCERT_USAGE', what, {
     why: 'kubeadm supports it since 1.34',
     next: '--key-type ECDSA-P256',

@@ -14,6 +14,11 @@ export function kubeadmVersion(text: string): KubeadmVersion | undefined {
   return { minor: Number(minor), patch: patch === undefined ? Number.POSITIVE_INFINITY : Number(patch) }
 }
 
+/** True for a key type that kubeadm of this version refuses: ECDSA-P384 came with 1.34 (kubernetes#131677). */
+export function isNewerKeyType(name: string, version: KubeadmVersion | undefined): boolean {
+  return name === 'ECDSA-P384' && version !== undefined && version.minor < 34
+}
+
 /** Returns the organizations that a version of kubeadm writes into a subject: the newest kubeadm's if the version is unknown. */
 export function organizationAt(
   row: KubeadmLeaf | KubeadmKubeconfig,

@@ -12,7 +12,7 @@ import {
   readPrivateKeyFile,
   readPublicKey,
 } from '../x509/keys.ts'
-import { generatePrivateKey, keyTypeLike } from '../x509/new-key.ts'
+import { replacementKey } from '../x509/new-key.ts'
 import { type PemBlock, readPem } from '../x509/pem.ts'
 
 /**
@@ -77,7 +77,7 @@ export class RotationKeys {
         why: 'the new key gets the type of the old one; check --service-account-signing-key-file of API servers',
         next: 'kcert rotate-sa-key plan',
       })
-    return generatePrivateKey(keyTypeLike(readPublicKey(der(old))))
+    return replacementKey(readPublicKey(der(old)))
   }
 
   private async present(): Promise<readonly KeyObject[]> {

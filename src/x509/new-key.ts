@@ -17,16 +17,13 @@ export const keyFormats = ['pkcs8', 'sec1', 'pkcs1', 'kubernetes'] as const
 
 export type KeyFormat = (typeof keyFormats)[number]
 
-/** Key types that `parseKeyType` accepts, for help texts: kubeadm's names (encryptionAlgorithm), and two more. */
-export const keyTypeNames = [
-  'RSA-2048',
-  'RSA-3072',
-  'RSA-4096',
-  'ECDSA-P256',
-  'ECDSA-P384',
-  'ECDSA-P521',
-  'Ed25519',
-] as const
+/** The values of kubeadm's encryptionAlgorithm, case-sensitive as in kubeadm. */
+export const kubeadmKeyTypes = ['RSA-2048', 'RSA-3072', 'RSA-4096', 'ECDSA-P256', 'ECDSA-P384'] as const
+
+export type KubeadmKeyType = (typeof kubeadmKeyTypes)[number]
+
+/** Key types that `parseKeyType` accepts, for help texts: kubeadm's, and two more. */
+export const keyTypeNames = [...kubeadmKeyTypes, 'ECDSA-P521', 'Ed25519'] as const
 
 /** Returns the key type of a name such as "RSA-2048", "ECDSA-P256" or "Ed25519", in any case. Throws KCERT_USAGE. */
 export function parseKeyType(name: string): KeyType {
@@ -60,6 +57,11 @@ export function keyTypeLike({ algorithm, bits, curve }: PublicKeyInfo): KeyType 
     return { algorithm, curve }
   if (algorithm === 'Ed25519') return { algorithm }
   return { algorithm: 'RSA', bits: Math.min(4096, Math.max(2048, bits ?? 2048)) }
+}
+
+/** Returns a new private key that replaces another: of this key type, or else of the type of the replaced key. */
+export function replacementKey(replaced: PublicKeyInfo, keyType?: KubeadmKeyType): KeyObject {
+  return generatePrivateKey(keyType === undefined ? keyTypeLike(replaced) : parseKeyType(keyType))
 }
 
 /** Returns a new private key. An RSA key of 4096 bits may take some seconds. */
