@@ -104,7 +104,14 @@ const ofCluster = [...besideUser, ...ofUser] as const
 const ofDiscovery = ['access', 'become', 'local', 'read-only', 'ssh-config', 'ssh-user'] as const
 
 /** Flags that every later command in the advice needs too. Without them it would address another cluster or other nodes. */
-export const repeatedFlags = [...ofCluster, ...ofDiscovery, 'inventory', 'journal', 'ca'] as const
+export const repeatedFlags = [
+  ...ofCluster,
+  ...ofDiscovery,
+  'inventory',
+  'journal',
+  'ca',
+  'algorithm',
+] as const
 
 /**
  * Commands in advice, and the flags that each accepts. In other commands a flag has a different meaning, or requires a second
@@ -126,6 +133,11 @@ const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
   [/^kcert (?:inspect|csr check|audit)(?= .*--cluster\b)/s, ofCluster],
   [/^kcert probe(?= .*--(?:all|api-servers|nodes|etcd|webhooks)(?![\w-]))/s, ['inventory', ...ofCluster]],
   [/^kcert (?:rotate-ca recover|renew|kubelet doctor)(?![\w-])/, ['inventory']],
+  // The commands that may begin a rotation.
+  [
+    /^kcert rotate-ca(?: plan| runbook|(?= --)|$)(?![\w-]|.*-old-key)/s,
+    ['ca', 'algorithm', 'inventory', 'journal', ...ofCluster],
+  ],
   [
     /^kcert rotate-ca(?: (?:plan|rollback|runbook|status|verify))?(?![\w-])/,
     ['ca', 'inventory', 'journal', ...ofCluster],

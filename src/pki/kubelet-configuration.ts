@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocumentOfKind, readDocuments } from '../kubeconfig/documents.ts'
-import { entriesOf, isTrue, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
+import { entriesOf, isTrue, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import type { Flags } from './component-flags.ts'
 
 /**
@@ -17,6 +17,9 @@ export interface KubeletConfiguration {
   readonly serverTlsBootstrap?: boolean | undefined
   readonly tlsCertFile?: string | undefined
   readonly tlsPrivateKeyFile?: string | undefined
+  /** Separated by commas, as in --tls-cipher-suites. */
+  readonly tlsCipherSuites?: string | undefined
+  readonly tlsMinVersion?: string | undefined
   readonly staticPodPath?: string | undefined
   /** The address that it serves on: one address of the node, or all of them; port 10250 unless set. */
   readonly address?: string | undefined
@@ -87,6 +90,11 @@ function settingsIn(root: Node | undefined, path: string): KubeletConfiguration 
     serverTlsBootstrap: flag('serverTLSBootstrap'),
     tlsCertFile: file('tlsCertFile'),
     tlsPrivateKeyFile: file('tlsPrivateKeyFile'),
+    tlsCipherSuites:
+      itemsOf(valueAt(root, 'tlsCipherSuites'))
+        .flatMap((item) => textOf(item) ?? [])
+        .join() || undefined,
+    tlsMinVersion: text('tlsMinVersion'),
     staticPodPath: file('staticPodPath'),
     address: text('address'),
     port: number('port'),
@@ -115,6 +123,8 @@ export function withKubeletFlags<Configuration extends Partial<KubeletConfigurat
     serverTlsBootstrap: isOn('rotate-server-certificates', configuration.serverTlsBootstrap),
     tlsCertFile: flags['tls-cert-file'] ?? configuration.tlsCertFile,
     tlsPrivateKeyFile: flags['tls-private-key-file'] ?? configuration.tlsPrivateKeyFile,
+    tlsCipherSuites: flags['tls-cipher-suites'] ?? configuration.tlsCipherSuites,
+    tlsMinVersion: flags['tls-min-version'] ?? configuration.tlsMinVersion,
     staticPodPath: flags['pod-manifest-path'] ?? configuration.staticPodPath,
   }
 }

@@ -1,6 +1,7 @@
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { editYaml, type YamlEdit } from '../kubeconfig/edit-yaml.ts'
 import { entriesOf, itemsOf, textOf, valueAt } from '../kubeconfig/node.ts'
+import { encryptionAlgorithmOf } from '../site/definitions.ts'
 
 /** kubeadm.k8s.io/v1beta3 has a map of flags; v1beta4 and every later version have a list of names and values. */
 export async function withExtraArgs(
@@ -11,6 +12,14 @@ export async function withExtraArgs(
   let now = text
   for (const [name, value] of Object.entries(flags)) now = await withExtraArg(now, component, name, value)
   return now
+}
+
+/** Returns kubeadm's ClusterConfiguration with this encryptionAlgorithm; undefined removes it. */
+export async function withEncryptionAlgorithm(text: string, value: string | undefined): Promise<string> {
+  const now = await encryptionAlgorithmOf(text)
+  if (now === value) return text
+  const path = ['encryptionAlgorithm']
+  return editYaml(text, [value === undefined ? { do: 'remove', path } : { do: 'set', path, value }])
 }
 
 async function withExtraArg(

@@ -19,7 +19,7 @@ import { textOf } from '../site/node-files.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { readCertificates, writeCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
-import { generatePrivateKey, keyTypeLike, writePrivateKey } from '../x509/new-key.ts'
+import { replacementKey, writePrivateKey } from '../x509/new-key.ts'
 import { verifySignature } from '../x509/signature.ts'
 import type { Parts } from './parts.ts'
 import { bundleOf } from './rotation-cas.ts'
@@ -108,7 +108,7 @@ export class FileWriting {
       case 'certificates':
         return { text: await this.bundle(content.certificates) }
       case 'ca-key': {
-        const { key } = await this.parts.cas.pair(content.ca, content.generation)
+        const { key } = await this.parts.cas.pair(content.ca, content.generation, content.keyType)
         return { text: writePrivateKey(key, 'kubernetes') }
       }
       case 'service-account-key':
@@ -132,7 +132,8 @@ export class FileWriting {
     return bundleOf(this.parts.cas, digests)
   }
 
-  private async reissued({ ca, chain, leaf: replaced, newKey }: ContentOf<'reissued'>): Promise<Prepared> {
+  private async reissued(content: ContentOf<'reissued'>): Promise<Prepared> {
+    const { ca, chain, leaf: replaced, newKey, keyType } = content
     const leaf = await this.parts.cas.certificate(replaced)
     const signingCa = await this.parts.cas.pair(ca, 'new')
     const textWith = async (key?: KeyObject): Promise<string> => {
@@ -140,7 +141,7 @@ export class FileWriting {
       return `${writeCertificates([reissued])}${await this.bundle(chain)}`
     }
     if (newKey === undefined) return { text: await textWith() }
-    const key = generatePrivateKey(keyTypeLike(leaf.publicKey))
+    const key = replacementKey(leaf.publicKey, keyType)
     const besides = [{ path: newKey, text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }]
     return { text: await textWith(key), besides }
   }
@@ -149,7 +150,7 @@ export class FileWriting {
    * Keeps certificates in the files that the kubeconfig references. The kubelet changes its own store; kcert writes other files.
    */
   private async kubeconfig(
-    { caData, reissue, newKey }: Omit<ContentOf<'kubeconfig'>, 'kind'>,
+    { caData, reissue, newKey, keyType }: Omit<ContentOf<'kubeconfig'>, 'kind'>,
     now: ReadFile,
     node: NodeAccess,
   ): Promise<Prepared> {
@@ -168,7 +169,7 @@ export class FileWriting {
     }
     const leaf = await this.parts.cas.certificate(reissue)
     const signingCa = await this.parts.cas.pair('cluster', 'new')
-    const key = newKey ? generatePrivateKey(keyTypeLike(leaf.publicKey)) : undefined
+    const key = newKey ? replacementKey(leaf.publicKey, keyType) : undefined
     const reissued = writeCertificates([reissueLeaf(leaf, signingCa, this.parts.cas.issuing(), key)])
     const keyText = key === undefined ? undefined : writePrivateKey(key, 'kubernetes')
     const keyFile = user.clientKey?.file

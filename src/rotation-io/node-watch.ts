@@ -260,12 +260,15 @@ export class NodeWatch {
             flags['feature-gates'] ?? '',
           ].join()
         : undefined
+    const { tlsCipherSuites, tlsMinVersion } = configuration
+    const tls = given({ 'tls-cipher-suites': tlsCipherSuites, 'tls-min-version': tlsMinVersion })
     const snapshot: KubeletSnapshot = {
       id: `${this.name}/kubelet`,
       node: this.name,
       clientCaFile,
       kubeconfig,
       ...given({ clientCurrent, servingCurrent, servingFile, servingKeyFile, gates }),
+      ...(Object.keys(tls).length > 0 && { tls, configuration: configPath }),
       ...(running && { process: await this.processSnapshot(running, flags, configuration) }),
     }
     const paths = [configPath, clientCaFile, kubeconfig, clientCurrent, servingCurrent, servingFile]

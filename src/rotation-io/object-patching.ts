@@ -9,7 +9,7 @@ import type { PatchObject } from '../rotation/action.ts'
 import { type PhaseTable, phaseCommand } from '../rotation/phase-table.ts'
 import type { ObjectReference } from '../rotation/snapshot.ts'
 import { contentVersion } from '../site/object-content.ts'
-import { withExtraArgs } from './extra-args.ts'
+import { withEncryptionAlgorithm, withExtraArgs } from './extra-args.ts'
 import { restored } from './object-restoring.ts'
 import type { Parts } from './parts.ts'
 import { bundleOf } from './rotation-cas.ts'
@@ -110,6 +110,8 @@ export class ObjectPatching {
         return editData(now, 'ClusterConfiguration', (text) =>
           withExtraArgs(text, change.component, change.flags),
         )
+      case 'encryption-algorithm':
+        return editData(now, 'ClusterConfiguration', (text) => withEncryptionAlgorithm(text, change.keyType))
       default:
         throw new TypeError(`no object is written by ${change.kind}`)
     }

@@ -1,8 +1,8 @@
 import { type ApiObject, isObject } from '../cluster/malformed.ts'
 import { metadataOf } from '../cluster/objects.ts'
 import { movedFlags } from '../rotation/touched-files.ts'
-import { extraArgsOf } from '../site/definitions.ts'
-import { withExtraArgs } from './extra-args.ts'
+import { encryptionAlgorithmOf, extraArgsOf } from '../site/definitions.ts'
+import { withEncryptionAlgorithm, withExtraArgs } from './extra-args.ts'
 
 // Restores only what a rotation changed in an object. Later changes by others are kept.
 
@@ -31,7 +31,7 @@ export async function restored(
       return { ...now, webhooks }
     }
     case 'ConfigMap':
-      return name === 'kubeadm-config' ? withFlagsOf(now, copy) : whole(now, copy)
+      return name === 'kubeadm-config' ? withFieldsOf(now, copy) : whole(now, copy)
     default:
       return whole(now, copy)
   }
@@ -64,13 +64,19 @@ function fieldsIn(value: unknown): ApiObject {
   return isObject(value) ? value : {}
 }
 
-/** Restores byte for byte if only kcert wrote to it; otherwise only the flags, because an upgrade writes its version there. */
-async function withFlagsOf(now: ApiObject, copy: ApiObject): Promise<ApiObject> {
+/** Restores byte for byte if only kcert wrote to it; otherwise only its fields, because an upgrade writes its version there. */
+async function withFieldsOf(now: ApiObject, copy: ApiObject): Promise<ApiObject> {
   const [text, before] = [configurationIn(now), configurationIn(copy)]
-  const byKcert = await withExtraArgs(before, 'controllerManager', await flagsIn(text))
+  const byKcert = await withFields(before, text)
   if (byKcert === text) return whole(now, copy)
-  const ClusterConfiguration = await withExtraArgs(text, 'controllerManager', await flagsIn(before))
+  const ClusterConfiguration = await withFields(text, before)
   return { ...now, data: { ...fieldsIn(now.data), ClusterConfiguration } }
+}
+
+/** Returns a configuration with the fields that a rotation changes as in another one. */
+async function withFields(text: string, like: string): Promise<string> {
+  const flagged = await withExtraArgs(text, 'controllerManager', await flagsIn(like))
+  return withEncryptionAlgorithm(flagged, await encryptionAlgorithmOf(like))
 }
 
 function configurationIn({ data }: ApiObject): string {

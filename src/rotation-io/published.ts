@@ -5,10 +5,16 @@ import { type Named, type ObjectOf, resources } from '../cluster/kinds.ts'
 import { leaseSeconds, longestLeaseSeconds } from '../cluster/lease.ts'
 import { getOne, listAll, listEach } from '../cluster/readable.ts'
 import { orUndefined } from '../errors/caught.ts'
+import { given } from '../errors/given.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
 import type { PublishedTrust, Sections } from '../rotation/snapshot.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
-import { extraArgsOf, kubernetesVersionOf } from '../site/definitions.ts'
+import {
+  encryptionAlgorithmOf,
+  extraArgsOf,
+  kubernetesVersionOf,
+  whyNoAlgorithm,
+} from '../site/definitions.ts'
 import { apiServerSigner, contentChangedAtMs, contentVersion } from '../site/object-content.ts'
 import type { Site } from '../site/site.ts'
 
@@ -171,10 +177,13 @@ export async function kubeadmConfiguration({ objects }: Site): Promise<Sections[
   ])
   if (object === undefined) return undefined
   const text = object.data?.ClusterConfiguration ?? ''
-  const kubernetesVersion = await kubernetesVersionOf(text)
+  const [kubernetesVersion, encryptionAlgorithm, noAlgorithm] = await Promise.all(
+    [kubernetesVersionOf, encryptionAlgorithmOf, whyNoAlgorithm].map((read) => read(text)),
+  )
   return {
     version: contentVersion(object),
     ...(kubernetesVersion && { kubernetesVersion }),
+    ...given({ encryptionAlgorithm, noAlgorithm }),
     extraArgs: await extraArgsOf(text),
     ...(secret && { certsSecret: contentVersion(secret) }),
   }

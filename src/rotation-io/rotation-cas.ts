@@ -15,7 +15,7 @@ import type { Site } from '../site/site.ts'
 import type { RandomBytes } from '../system/random.ts'
 import { type Certificate, readCertificates, writeCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
-import { generatePrivateKey, keyTypeLike } from '../x509/new-key.ts'
+import { type KubeadmKeyType, replacementKey } from '../x509/new-key.ts'
 import { readIndex } from './copies.ts'
 
 /** A CA that the operator supplies instead of a new one. */
@@ -32,6 +32,8 @@ export class RotationCas {
   private readonly random: RandomBytes
   private readonly table: PhaseTable
   private readonly known = new Map<string, Promise<SigningPair>>()
+  /** New CAs that exist only in memory and have the type of the old CA's key, for the trust of a probe before phase 1. */
+  private readonly unwritten = new Set<CaName>()
   private readonly madeBridges = new Map<CaName, Promise<Certificate>>()
 
   constructor(
@@ -48,10 +50,15 @@ export class RotationCas {
     this.table = table
   }
 
-  /** Returns a CA with its key. Throws KCERT_ROTATION_REFUSED when no control-plane node has its key. */
-  pair(ca: CaName, generation: Generation): Promise<SigningPair> {
+  /**
+   * Returns a CA with its key. `keyType`: for a new CA that does not exist yet; without it, that of the old CA. Throws
+   * KCERT_ROTATION_REFUSED when no control-plane node has its key.
+   */
+  pair(ca: CaName, generation: Generation, keyType?: KubeadmKeyType): Promise<SigningPair> {
     const name = `${ca} ${generation}`
-    const asked = this.known.get(name) ?? (generation === 'old' ? this.findOld(ca) : this.findOrMakeNew(ca))
+    if (keyType !== undefined && this.unwritten.delete(ca)) this.known.delete(name)
+    const asked =
+      this.known.get(name) ?? (generation === 'old' ? this.findOld(ca) : this.findOrMakeNew(ca, keyType))
     this.known.set(name, asked)
     asked.then(
       ({ certificate }) => this.site.certificates.add(certificate),
@@ -138,7 +145,7 @@ export class RotationCas {
     return false
   }
 
-  private async findOrMakeNew(ca: CaName): Promise<SigningPair> {
+  private async findOrMakeNew(ca: CaName, keyType?: KubeadmKeyType): Promise<SigningPair> {
     const places = await this.places(ca)
     let orphan: KeyObject | undefined
     for (const { node, paths } of places) {
@@ -152,7 +159,8 @@ export class RotationCas {
     if (given !== undefined) return given
     const { certificate: old } = await this.pair(ca, 'old')
     // A run that was killed between the two writes left a key without its certificate. This key is used for the new certificate.
-    const key = orphan ?? generatePrivateKey(keyTypeLike(old.publicKey))
+    const key = orphan ?? replacementKey(old.publicKey, keyType)
+    if (orphan === undefined && keyType === undefined) this.unwritten.add(ca)
     const rename = (commonName: string): string => nextName(`CN=${commonName}`, ca).slice('CN='.length)
     const certificate = issueSuccessor(old, withCommonName(old.subject, rename), key, this.issuing())
     return { certificate, key }

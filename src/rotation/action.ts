@@ -1,4 +1,5 @@
 import type { FlagChanges } from '../pki/component-flags.ts'
+import type { KubeadmKeyType } from '../x509/new-key.ts'
 import type { Digest } from './certificate-record.ts'
 import type { CopySnapshot, HandshakeRate, ObjectReference, ProcessId, Trust } from './snapshot.ts'
 import type { CaName } from './target.ts'
@@ -9,7 +10,13 @@ import type { CaName } from './target.ts'
 /** The content of a file after a write. */
 export type Content =
   | { readonly kind: 'certificates'; readonly certificates: readonly Digest[] }
-  | { readonly kind: 'ca-key'; readonly ca: CaName; readonly generation: 'old' | 'new' }
+  | {
+      readonly kind: 'ca-key'
+      readonly ca: CaName
+      readonly generation: 'old' | 'new'
+      /** The type of a new key; absent: that of the old CA's key. */
+      readonly keyType?: KubeadmKeyType
+    }
   /** The new service account key, which phase 1 creates. */
   | { readonly kind: 'service-account-key' }
   /** These public keys of service account keys, in this order. */
@@ -24,9 +31,16 @@ export type Content =
       readonly ca: CaName
       readonly chain: readonly Digest[]
       readonly newKey?: string
+      readonly keyType?: KubeadmKeyType
     }
   /** The replaced kubeconfig with other CA data, and its client certificate reissued by the new cluster CA. */
-  | { readonly kind: 'kubeconfig'; readonly caData: Trust; readonly reissue?: Digest; readonly newKey?: true }
+  | {
+      readonly kind: 'kubeconfig'
+      readonly caData: Trust
+      readonly reissue?: Digest
+      readonly newKey?: true
+      readonly keyType?: KubeadmKeyType
+    }
   /** The definition of a component with other flags (null removes one) and annotations. */
   | {
       readonly kind: 'definition'
@@ -68,6 +82,8 @@ export type ObjectChange =
       readonly component: string
       readonly flags: FlagChanges
     }
+  /** encryptionAlgorithm in kubeadm's ClusterConfiguration. */
+  | { readonly kind: 'encryption-algorithm'; readonly keyType: KubeadmKeyType }
   | { readonly kind: 'delete' }
   /** A new Secret, for which the controller manager signs a token of this service account. */
   | { readonly kind: 'token-secret'; readonly serviceAccount: string }

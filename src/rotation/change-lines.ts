@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import type { FlagChanges, Flags } from '../pki/component-flags.ts'
 import type { Action, PatchObject, WriteFile } from './action.ts'
 import type { Digest } from './certificate-record.ts'
@@ -22,7 +23,7 @@ function fileLines(action: WriteFile, observed: Snapshot, target: Target): reado
     case 'certificates':
       return certificateLines(observed, certificatesIn(file), content.certificates)
     case 'ca-key':
-      return [`+ private key of the ${content.generation} ${content.ca} CA`]
+      return [`+ private key of the ${content.generation} ${content.ca} CA${ofType(content)}`]
     case 'service-account-key':
       return ['+ the new private key']
     case 'public-keys': {
@@ -35,7 +36,7 @@ function fileLines(action: WriteFile, observed: Snapshot, target: Target): reado
     }
     case 'reissued': {
       const chain = content.chain.map((digest) => `+ ${named(observed, digest)}`)
-      return [...leafLines(observed, file, content.ca, target, content.newKey), ...chain]
+      return [...leafLines(observed, file, content.ca, target, content), ...chain]
     }
     case 'kubeconfig': {
       const cas = certificateLines(observed, certificatesIn(file), content.caData).map(
@@ -43,7 +44,7 @@ function fileLines(action: WriteFile, observed: Snapshot, target: Target): reado
       )
       return content.reissue === undefined
         ? cas
-        : [...cas, ...leafLines(observed, file, 'cluster', target, content.newKey)]
+        : [...cas, ...leafLines(observed, file, 'cluster', target, content)]
     }
     case 'definition': {
       const now = observed.components.find((one) => one.node === node && one.definition === path)
@@ -79,6 +80,10 @@ function objectLines({ object, change }: PatchObject, observed: Snapshot): reado
     case 'extra-args': {
       const now = observed.kubeadm?.extraArgs[change.component]
       return valueLines(now, change.flags, (name, value) => `${change.component}.extraArgs ${name}=${value}`)
+    }
+    case 'encryption-algorithm': {
+      const now = given({ encryptionAlgorithm: observed.kubeadm?.encryptionAlgorithm })
+      return valueLines(now, { encryptionAlgorithm: change.keyType }, (name, value) => `${name}: ${value}`)
     }
     case 'token-secret':
       return [`+ a token of service account ${change.serviceAccount}`]
@@ -124,13 +129,17 @@ function leafLines(
   file: FileSnapshot | undefined,
   ca: CaName,
   target: Target,
-  newKey?: true | string,
+  content: { readonly newKey?: true | string; readonly keyType?: string },
 ): readonly string[] {
   const leaf = leafIn(observed, file)
   const newCa = changeOf(target, ca)?.newCa.subject ?? ''
   if (leaf === undefined) return []
-  const key = newKey === undefined ? 'same key' : 'new key'
+  const key = content.newKey === undefined ? 'same key' : `new key${ofType(content)}`
   return [`- ${leaf.subject} signed by ${leaf.issuer}`, `+ ${leaf.subject} signed by ${newCa}, ${key}`]
+}
+
+function ofType({ keyType }: { readonly keyType?: string }): string {
+  return keyType === undefined ? '' : ` (${keyType})`
 }
 
 function named(observed: Snapshot, digest: Digest): string {

@@ -1,5 +1,6 @@
 import { assumptionsOf } from './assumptions.ts'
 import { bundlesWithOldCa } from './ca-bundles.ts'
+import { keyTypePlan } from './key-type.ts'
 import { handshakesWith, leafIn } from './leaves.ts'
 import { credentialHoldersOf, trustHoldersOf } from './parties.ts'
 import type { Impact } from './phase.ts'
@@ -16,6 +17,7 @@ export function impactOf(observed: Snapshot, target: Target): Impact {
     credentialHolders: [...credentialHoldersOf(observed, target)],
     assumptions: assumptionsOf(observed, target),
     blastRadius: blastRadiusOf(observed, target),
+    ...keyTypePlan(observed, target),
   }
 }
 

@@ -1,5 +1,7 @@
 import { hash } from 'node:crypto'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { kubeadmKeyTypes } from '../x509/new-key.ts'
 import type { Action } from './action.ts'
 import type { CertificateRecord, Digest } from './certificate-record.ts'
 import { type PhaseTable, rowNumbered } from './phase-table.ts'
@@ -19,7 +21,7 @@ interface RotationEntry extends Remembered {
 }
 
 /** Choices that do not change in the middle of a rotation. */
-export type Choices = Pick<Settings, 'cas' | 'withBridge' | 'reason' | 'newKeys'> & {
+export type Choices = Pick<Settings, 'cas' | 'withBridge' | 'reason' | 'newKeys' | 'keyType'> & {
   /** Absent in journals of earlier versions. */
   readonly proof?: Settings['proof']
 }
@@ -113,6 +115,8 @@ function checkCas({ changes, key, settings }: Readonly<Partial<RotationEntry>>, 
     throw damaged(index, 'its service account keys do not have the format that kcert writes')
   if (settings?.proof !== undefined && !tokenProofs.includes(settings.proof))
     throw damaged(index, 'its proof is unknown: another version of kcert wrote it')
+  if (settings?.keyType !== undefined && !kubeadmKeyTypes.includes(settings.keyType))
+    throw damaged(index, 'its key type is unknown: another version of kcert wrote it')
 }
 
 function isRecord(value: unknown): value is CertificateRecord {
@@ -215,8 +219,9 @@ export function choicesIn(entries: readonly JournalEntry[], table: PhaseTable): 
   return rotationIn(entries, table)?.settings
 }
 
-export function choicesOf({ cas, withBridge, reason, newKeys, proof }: Settings): Choices {
-  return { cas, withBridge, reason, newKeys, ...(proof !== 'counters' && { proof }) }
+export function choicesOf({ cas, withBridge, reason, newKeys, proof, keyType }: Settings): Choices {
+  const others = { ...(proof !== 'counters' && { proof }), ...given({ keyType }) }
+  return { cas, withBridge, reason, newKeys, ...others }
 }
 
 function rotationIn(entries: readonly JournalEntry[], table: PhaseTable): RotationEntry | undefined {

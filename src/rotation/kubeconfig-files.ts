@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import type { Task } from './action.ts'
 import { type Digest, isSignedByCa } from './certificate-record.ts'
 import { isOfOldCa } from './leaves.ts'
@@ -74,6 +75,6 @@ export function rewritingKubeconfig(
   const isOld = isOfOldCa(observed, file, change)
   if (!isOld && caData.join() === now.join()) return []
   const reissue = isOld && client !== undefined && { reissue: client }
-  const newKey = isOld && target.newKeys && ({ newKey: true } as const)
+  const newKey = isOld && target.newKeys && ({ newKey: true, ...given({ keyType: target.keyType }) } as const)
   return [rewrite(file, { kind: 'kubeconfig', caData, ...reissue, ...newKey })]
 }

@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import type { Task } from './action.ts'
 import { type CertificateRecord, type Digest, isSignedByCa } from './certificate-record.ts'
 import { keyPathFor } from './material.ts'
@@ -138,6 +139,9 @@ export function reissuingFile(
 ): readonly Task<'write-file'>[] {
   const leaf = leafIn(observed, file)
   if (file === undefined || leaf === undefined || !isSignedByCa(leaf, oldCa)) return []
-  const newKey = target.newKeys && { newKey: key ?? keyPathFor(file.path) }
+  const newKey = target.newKeys && {
+    newKey: key ?? keyPathFor(file.path),
+    ...given({ keyType: target.keyType }),
+  }
   return [rewrite(file, { kind: 'reissued', leaf: leaf.digest, ca, chain, ...newKey })]
 }

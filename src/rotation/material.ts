@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import type { Flags } from '../pki/component-flags.ts'
 import type { Content } from './action.ts'
 import { apiServerOn, type ComponentSnapshot, fileAt, type Observed } from './snapshot.ts'
@@ -65,17 +66,18 @@ export interface MaterialFile {
 
 /** Returns the files that phase 1 distributes to each control-plane node, certificates before keys. */
 export function materialOf(folder: string, target: Target): readonly MaterialFile[] {
-  return target.changes.flatMap((change) => materialOfCa(folder, change))
+  return target.changes.flatMap((change) => materialOfCa(folder, change, target))
 }
 
-function materialOfCa(folder: string, change: CaChange): MaterialFile[] {
+function materialOfCa(folder: string, change: CaChange, { keyType }: Target): MaterialFile[] {
   const { ca, oldCa, newCa, bridge } = change
   const paths = materialPaths(folder, ca)
   const certificates = (path: string, digests: readonly string[]): MaterialFile => {
     return { path, content: { kind: 'certificates', certificates: digests }, mode: 0o644 }
   }
   const key = (path: string, generation: 'old' | 'new'): MaterialFile => {
-    return { path, content: { kind: 'ca-key', ca, generation }, mode: 0o600 }
+    const ofType = generation === 'new' && given({ keyType })
+    return { path, content: { kind: 'ca-key', ca, generation, ...ofType }, mode: 0o600 }
   }
   return [
     // The key first: an existing certificate implies an existing key.

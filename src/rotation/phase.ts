@@ -69,7 +69,10 @@ export interface Playbook extends PhaseTable {
 }
 
 /** The parts of a plan that depend on the playbook. */
-export type Impact = Pick<RotationPlan, 'trustHolders' | 'credentialHolders' | 'assumptions' | 'blastRadius'>
+export type Impact = Pick<
+  RotationPlan,
+  'trustHolders' | 'credentialHolders' | 'assumptions' | 'blastRadius' | 'keyType'
+>
 
 /** Returns the phase with this number. Throws RangeError. */
 export function phaseOf({ phases }: Pick<Playbook, 'phases'>, number: number): Phase {

@@ -1,5 +1,6 @@
 import { commandLine } from '../errors/command-line.ts'
 import type { CertificateRecord } from './certificate-record.ts'
+import { keyTypeRefusals } from './key-type.ts'
 import { caFileOf, kcertFolderFor, keyPathFor } from './material.ts'
 import type { Phase, Refusal } from './phase.ts'
 import { apiServerOn, apiServers, fileAt, type Observed, onNode, type Snapshot } from './snapshot.ts'
@@ -31,6 +32,7 @@ export function preflight(
     ...intermediates(target),
     ...unlikeNames(target),
     ...sameKeys(target),
+    ...keyTypeRefusals(observed, target, number === 1),
     ...filesApart(observed, target),
     ...refusedKubeconfigs(observed, target),
     ...(number === 1 ? [...keysElsewhere(observed, target), ...upgradeInProgress(observed, target)] : []),

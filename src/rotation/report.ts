@@ -41,6 +41,7 @@ const caSchema = v.object({
     v.boolean(),
     'whether servers send the bridge certificate (the new CA, cross-signed by the old CA)',
   ),
+  newKeyType: optionalField(text, 'only with --algorithm'),
 })
 
 const keySchema = described(
@@ -176,6 +177,15 @@ export const rotationPlanSchema = v.object({
   assumptions: described(
     texts,
     'behavior of processes that kcert cannot detect: it assumes the behavior of earlier versions',
+  ),
+  keyType: optionalField(
+    v.object({
+      wanted: text,
+      changes: described(texts, 'what gets keys of this type'),
+      unchanged: described(texts, 'what keeps its key, or always has keys of another type'),
+      unchecked: described(texts, 'clients and servers that kcert cannot see, and what they must support'),
+    }),
+    'only with --algorithm',
   ),
   blastRadius: v.object({
     caBundles: described(

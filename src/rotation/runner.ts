@@ -244,13 +244,16 @@ export class Rotation {
 
   /** Records the CAs or the key in the journal once they exist. The last phase needs it when kcert's folder is partly deleted. */
   private async remember(target: Target): Promise<void> {
-    const { key } = target
+    const { key, keyType } = target
+    const before = rememberedIn(this.history, this.playbook)
     const changes = target.changes.map(({ ca, oldCa, newCa }) => ({ ca, oldCa, newCa }))
-    const remembered = { changes, ...(key && { key }) }
+    const isPlanned = plannedIn(target).length > 0
+    const remembered = isPlanned ? before : { changes, ...(key && { key }) }
     const settings = choicesOf(this.around.settings)
-    const known = [rememberedIn(this.history, this.playbook), choicesIn(this.history, this.playbook)]
-    const isKnown = JSON.stringify([remembered, settings]) === JSON.stringify(known)
-    if (isKnown || plannedIn(target).length > 0) return
+    const known = [before, choicesIn(this.history, this.playbook)]
+    // Without the key type, a run that continues phase 1 would give the next CA another one.
+    if (isPlanned && keyType === undefined) return
+    if (JSON.stringify([remembered, settings]) === JSON.stringify(known)) return
     await this.journal.record({ kind: 'rotation', ...remembered, settings })
   }
 

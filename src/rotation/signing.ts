@@ -2,7 +2,7 @@ import type { FlagChanges } from '../pki/component-flags.ts'
 import type { Task } from './action.ts'
 import { folderOn, materialPaths } from './material.ts'
 import { type DesiredProcess, differences } from './restart.ts'
-import type { ComponentSnapshot, Observed } from './snapshot.ts'
+import type { ComponentSnapshot, KubeadmSnapshot, Observed } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
 import { patch } from './tasks.ts'
 
@@ -47,8 +47,26 @@ export function extraArgs({ kubeadm }: Observed<'kubeadm'>, flags?: FlagChanges)
   if (kubeadm === undefined) return []
   const missing = differences(kubeadm.extraArgs.controllerManager ?? {}, flags)
   if (Object.keys(missing).length === 0) return []
-  const object = { kind: 'ConfigMap', namespace: 'kube-system', name: 'kubeadm-config' }
-  return [
-    patch(object, kubeadm.version, { kind: 'extra-args', component: 'controllerManager', flags: missing }),
-  ]
+  const change = { kind: 'extra-args', component: 'controllerManager', flags: missing } as const
+  return [patch(kubeadmConfig, kubeadm.version, change)]
+}
+
+export const kubeadmConfig = { kind: 'ConfigMap', namespace: 'kube-system', name: 'kubeadm-config' }
+
+/**
+ * Returns the patch that writes the type of the new keys to kubeadm's ClusterConfiguration. Otherwise `kubeadm certs renew` and
+ * `kubeadm join` would create keys of the old type.
+ */
+export function encryptionAlgorithm(
+  { kubeadm }: Observed<'kubeadm'>,
+  { keyType }: Pick<Target, 'keyType'>,
+): readonly Task[] {
+  if (kubeadm === undefined || keyType === undefined) return []
+  if (algorithmIn(kubeadm) === keyType) return []
+  return [patch(kubeadmConfig, kubeadm.version, { kind: 'encryption-algorithm', keyType })]
+}
+
+/** Returns the type of the keys that kubeadm creates. */
+export function algorithmIn({ encryptionAlgorithm = 'RSA-2048' }: KubeadmSnapshot): string {
+  return encryptionAlgorithm
 }

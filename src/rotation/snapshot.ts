@@ -111,6 +111,10 @@ export interface KubeletSnapshot {
   readonly servingFile?: string
   /** tlsPrivateKeyFile for the same certificate. */
   readonly servingKeyFile?: string
+  /** --tls-cipher-suites and --tls-min-version, or the settings of its configuration instead. */
+  readonly tls?: Flags
+  /** The file with these settings. */
+  readonly configuration?: string
   /** Feature gates that its next start uses, as in --feature-gates; absent when unknown. */
   readonly gates?: string
   readonly process?: ProcessSnapshot
@@ -308,6 +312,10 @@ export interface KubeadmSnapshot {
   readonly version: string
   /** kubernetesVersion in ClusterConfiguration, for example "v1.36.3". `kubeadm upgrade` changes it first. */
   readonly kubernetesVersion?: string
+  /** As written; kubeadm's default is RSA-2048. */
+  readonly encryptionAlgorithm?: string
+  /** Why kubeadm does not use encryptionAlgorithm. */
+  readonly noAlgorithm?: string
   /** extraArgs by component, e.g. controllerManager. */
   readonly extraArgs: Readonly<Record<string, Flags>>
   /** Version of the Secret kubeadm-certs; absent when there is none. */

@@ -55,7 +55,9 @@ export function targetOf(
   const { cas, withBridge, given: _, ...rest } = settings
   const changes = cas.flatMap((ca) => changeFrom(observed, ca, settings, remembered) ?? [])
   // An attacker with the old CA's key may have other keys too, so after a leak no key is kept.
-  const newKeys = settings.newKeys || settings.reason === 'compromise'
+  // Another key type needs new keys. etcd reads certificate and key from two files, which cannot be replaced at once.
+  const otherType = settings.keyType !== undefined && !cas.includes('etcd')
+  const newKeys = settings.newKeys || settings.reason === 'compromise' || otherType
   return { ...rest, newKeys, changes, isDropping: isDropping(observed, changes) }
 }
 

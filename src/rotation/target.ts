@@ -1,3 +1,4 @@
+import type { KubeadmKeyType } from '../x509/new-key.ts'
 import type { CertificateRecord, Digest } from './certificate-record.ts'
 
 /** The CAs that the twelve phases rotate. etcd's CA has a playbook of its own. */
@@ -39,6 +40,8 @@ export interface Target {
   readonly reason: 'routine' | 'compromise'
   /** True when leaf certificates get new keys. Otherwise each key stays the same, so that only one file changes, atomically. */
   readonly newKeys: boolean
+  /** The type of all new keys. Absent: each new key has the type of the key that it replaces. */
+  readonly keyType?: KubeadmKeyType
   /** Number of nodes, and of workloads, that may change at the same time. The first one always changes alone. */
   readonly atOnce: number
   /** IDs of pods, certificates and kubeconfigs for which the operator accepted the risk. */

@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import type { CertificateRecord, CertificateTable, Digest } from './certificate-record.ts'
 import type { CaView, CertificateView, EvidenceView, KeyView } from './report.ts'
 import { keyIdFor } from './service-account-key/key-id.ts'
@@ -49,6 +50,7 @@ export function caViews(target: Target): CaView[] {
     oldPin: pinOf(oldCa),
     ...(isHex(newCa.spki) && { newPin: pinOf(newCa) }),
     hasBridge: bridge !== undefined,
+    ...given({ newKeyType: target.keyType }),
   }))
 }
 

@@ -125,6 +125,23 @@ export async function kubernetesVersionOf(text: string): Promise<string | undefi
   return textOf(valueAt(await clusterConfiguration(text), 'kubernetesVersion')) || undefined
 }
 
+/** Returns encryptionAlgorithm in kubeadm's ClusterConfiguration; undefined if it is not set. */
+export async function encryptionAlgorithmOf(text: string): Promise<string | undefined> {
+  return textOf(valueAt(await clusterConfiguration(text), 'encryptionAlgorithm'))
+}
+
+/**
+ * Returns why kubeadm ignores or rejects encryptionAlgorithm in this ClusterConfiguration. kubeadm up to 1.36 lets the feature gate
+ * take precedence (cmd/kubeadm/app/apis/kubeadm/types.go).
+ */
+export async function whyNoAlgorithm(text: string): Promise<string | undefined> {
+  const root = await clusterConfiguration(text)
+  if (valueAt(root, 'featureGates', 'PublicKeysECDSA') !== undefined)
+    return 'its feature gate PublicKeysECDSA takes precedence over encryptionAlgorithm'
+  const version = textOf(valueAt(root, 'apiVersion')) ?? ''
+  return /\/v1beta[1-3]$/.test(version) ? `${version} has no encryptionAlgorithm` : undefined
+}
+
 async function clusterConfiguration(text: string): Promise<Node | undefined> {
   return (await readDocuments(text)).documents.find(
     (document) => textOf(valueAt(document, 'kind')) === 'ClusterConfiguration',

@@ -1,3 +1,4 @@
+import { given } from '../../src/errors/given.ts'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 import type {
   PatchObject,
@@ -324,6 +325,7 @@ export class SimulatedObserver implements Observer {
     return {
       version: String(object.version),
       kubernetesVersion: object.data.kubernetesVersion as string,
+      ...given({ encryptionAlgorithm: object.data.encryptionAlgorithm as string | undefined }),
       extraArgs: object.data.extraArgs as Record<string, Record<string, string>>,
       ...(secret === undefined ? {} : { certsSecret: String(secret.version) }),
     }
@@ -447,6 +449,8 @@ export class SimulatedExecutor implements Executor {
   private readonly cluster: SimulatedCluster
   private readonly clients: SimulatedClients
   private readonly made = new Map<string, CertificateRecord>()
+  /** Versions that this run wrote: two fields of one object are two actions of one plan. */
+  private readonly successors = new Map<string, string>()
 
   /** CAs that the operator supplies. */
   private readonly given: Settings['given']
@@ -507,8 +511,8 @@ export class SimulatedExecutor implements Executor {
       case 'certificates':
         return { certificates: content.certificates.map((digest) => this.resolveCertificate(digest)) }
       case 'ca-key': {
-        const { ca, generation } = content
-        return { key: generation === 'old' ? this.oldCa(ca).spki : this.newCa(ca).spki }
+        const { ca, generation, keyType } = content
+        return { key: generation === 'old' ? this.oldCa(ca).spki : this.newCa(ca, keyType).spki }
       }
       case 'service-account-key':
         return { key: this.newKey() }
@@ -523,6 +527,7 @@ export class SimulatedExecutor implements Executor {
           this.newCa(content.ca),
           content.newKey ? undefined : leaf.spki,
         )
+        this.note(made, content.keyType)
         if (content.newKey !== undefined) {
           this.keepFile(node, content.newKey, phase)
           this.cluster.write(node, content.newKey, { key: made.spki }, 0o600)
@@ -539,8 +544,9 @@ export class SimulatedExecutor implements Executor {
             leaf.subject.slice(3),
             this.newCa('cluster'),
             content.newKey ? undefined : leaf.spki,
-          ).digest
-        const kept = client ?? old
+          )
+        if (client) this.note(client, content.keyType)
+        const kept = client?.digest ?? old
         return { kubeconfig: { caData: content.caData, ...(kept === undefined ? {} : { client: kept }) } }
       }
       case 'definition': {
@@ -592,7 +598,7 @@ export class SimulatedExecutor implements Executor {
   }
 
   /** Created once. After a crash, it is read from the nodes, including a key without its certificate. */
-  newCa(ca: CaName): CertificateRecord {
+  newCa(ca: CaName, keyType?: string): CertificateRecord {
     const stem = ca === 'front-proxy' ? 'front-proxy-ca' : 'ca'
     const path = `:${pki}/${ca === 'etcd' ? 'etcd/' : ''}kcert/new/${stem}.key`
     const known = this.made.get(ca)
@@ -609,7 +615,12 @@ export class SimulatedExecutor implements Executor {
     const name = nextName(old.subject, ca).slice('CN='.length)
     const made = found ?? this.given?.[ca] ?? this.cluster.makeCa(name, old.subjectKeyId !== undefined)
     this.made.set(ca, made)
+    this.note(made, keyType)
     return made
+  }
+
+  private note({ spki }: CertificateRecord, keyType: string | undefined): void {
+    if (keyType !== undefined) this.cluster.keyTypes.set(spki, keyType)
   }
 
   private madeKey: Digest | undefined
@@ -643,14 +654,23 @@ export class SimulatedExecutor implements Executor {
     const name = objectKey(object)
     const now = this.cluster.objects.get(name)
     if (change.kind === 'token-secret') return this.createTokenSecret(name, change.serviceAccount)
-    if (String(now?.version) !== version) {
+    const current = String(now?.version)
+    if (current !== version && current !== this.successors.get(`${name} ${version}`)) {
       throw new KcertError('KCERT_ROTATION_DRIFT', `${name} changed since kcert planned`, {
         why: 'another program or person changed it; check the file first',
         next: `kcert rotate-ca --phase ${phase}`,
       })
     }
     this.keepObject(name, object, phase)
-    const data = now!.data
+    this.change(name, now!.data, change)
+    this.successors.set(`${name} ${version}`, String(this.cluster.objects.get(name)?.version))
+  }
+
+  private change(
+    name: string,
+    data: Readonly<Record<string, unknown>>,
+    change: PatchObject['change'],
+  ): unknown {
     switch (change.kind) {
       case 'delete':
         return this.cluster.deleteObject(name)
@@ -665,6 +685,8 @@ export class SimulatedExecutor implements Executor {
         const extraArgs = Object.keys(args).length === 0 ? others : { ...others, [change.component]: args }
         return this.cluster.put(name, { ...data, extraArgs })
       }
+      case 'encryption-algorithm':
+        return this.cluster.put(name, { ...data, encryptionAlgorithm: change.keyType })
       case 'copy': {
         const first = [...this.cluster.nodes.keys()][0]!
         const text = this.cluster.files.get(`${first}:${copiesFolder}/by-digest/${change.digest}`)!.text

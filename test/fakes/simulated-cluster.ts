@@ -243,6 +243,8 @@ export class SimulatedCluster {
   private readonly nodeNames: string[] = []
   /** kubeadm's default flags, by process. */
   private readonly ownFlags = new Map<string, Record<string, string>>()
+  /** The key types that kcert requested, by key. */
+  readonly keyTypes = new Map<string, string>()
   private serial = 0
   private readonly parsed = new Map<string, FileContent>()
 

@@ -1,5 +1,6 @@
 import * as Flags from '@oclif/core/flags'
 import * as Flag from '../../cli/flags.ts'
+import { kubeadmKeyTypes } from '../../x509/new-key.ts'
 import { pauses } from './pauses.ts'
 
 /** Select a rotation's cluster, nodes and journal. */
@@ -28,6 +29,10 @@ export const rotationSettingsFlags = Flag.inGroup('ROTATION', {
   })(),
   'new-keys': Flag.boolean(
     'generate new keys for leaf certificates; without it the keys stay and only certificate files change',
+  ),
+  algorithm: Flag.value(
+    'TYPE',
+    `type of the new keys, chosen in phase 1 for the CAs and all certificates that kcert reissues: ${kubeadmKeyTypes.join(', ')} (default that of each replaced key)`,
   ),
   'ca-cert': Flag.value(
     'FILE',

@@ -11,6 +11,7 @@ import {
   isOfFinished,
   type JournalEntry,
   readJournal,
+  sinceRollback,
   undoneIn,
 } from '../../rotation/journal.ts'
 import type { OldKeyFiles } from '../../rotation/old-keys.ts'
@@ -139,7 +140,10 @@ export class RotationSession {
     this.settings = settings
   }
 
-  /** Reads the journal. Throws KCERT_JOURNAL_DAMAGED, and KCERT_USAGE for --pause-between without a terminal. */
+  /**
+   * Reads the journal. Throws KCERT_JOURNAL_DAMAGED, KCERT_USAGE for --pause-between without a terminal, and
+   * KCERT_ROTATION_REFUSED for another key type than the one of phase 1.
+   */
   static async open(
     ports: RotationPorts,
     options: SessionOptions,
@@ -148,7 +152,9 @@ export class RotationSession {
     if (options.pauseBetween !== undefined && operator.choose === undefined)
       throw nobodyToPauseFor(options.playbook)
     const { playbook } = options
-    const chosen = choicesIn(readJournal(await ports.journal.read()), playbook)
+    const entries = readJournal(await ports.journal.read())
+    const chosen = choicesIn(entries, playbook)
+    checkKeyType(playbook, entries, options.settings)
     const settings: Settings = { ...defaultSettings, ...options.presets, ...chosen, ...options.settings }
     const { executor, observer, journal } = ports
     let session: RotationSession
@@ -603,6 +609,23 @@ function unconfirmed(table: PhaseTable, { number, title }: PhasePlanView): Kcert
   return new KcertError('KCERT_ROTATION_UNCONFIRMED', `phase ${number} (${title}) requires confirmation`, {
     why: noTerminal,
     next: commandLine`${embed(phaseCommand(table, number))} --dry-run`,
+  })
+}
+
+/** Throws KCERT_ROTATION_REFUSED for another key type than that of the phases that have changed something. */
+function checkKeyType(
+  table: PhaseTable,
+  entries: readonly JournalEntry[],
+  { keyType }: Partial<Settings>,
+): void {
+  const hasBegun = sinceRollback(entries, table).some(({ kind }) => kind === 'intent')
+  if (keyType === undefined || !hasBegun || isOfFinished(entries, table)) return
+  const chosen = choicesIn(entries, table)?.keyType
+  if (chosen === keyType) return
+  const begun = chosen === undefined ? 'without --algorithm' : `with --algorithm ${chosen}`
+  throw new KcertError('KCERT_ROTATION_REFUSED', `this rotation began ${begun}, not with ${keyType}`, {
+    why: 'all its CAs and certificates get keys of one type. Continue without the flag, or roll back all phases first',
+    next: commandLine`${fixed(table.command)} rollback --to 0`,
   })
 }
 

@@ -10,6 +10,7 @@ import { manualRotation, type PhaseTable } from '../../rotation/phase-table.ts'
 import type { CaName } from '../../rotation/target.ts'
 import { caNames } from '../../rotation/target.ts'
 import type { Settings } from '../../rotation/target-reading.ts'
+import { type KubeadmKeyType, keyTypeName, kubeadmKeyTypes, parseKeyType } from '../../x509/new-key.ts'
 import type { rotationSettingsFlags } from './flags.ts'
 
 /** The values of the flags that configure a rotation; some commands have only some of them. */
@@ -44,7 +45,7 @@ function checkEtcd(flags: RotationSettingsFlags): void {
 /** Returns the settings of the given flags only. Throws KCERT_USAGE. */
 export function settingsOf(flags: RotationSettingsFlags, given: GivenCas): Partial<Settings> {
   checkEtcd(flags)
-  const { ca, reason, waive = [], soak } = flags
+  const { ca, reason, waive = [], soak, algorithm } = flags
   const records = Object.fromEntries(
     Object.entries(given).map(([name, { certificate }]) => [name, certificateRecord(certificate)]),
   )
@@ -55,6 +56,7 @@ export function settingsOf(flags: RotationSettingsFlags, given: GivenCas): Parti
     ...(reason === undefined ? {} : { reason }),
     ...(flags.proof === undefined ? {} : { proof: flags.proof }),
     ...(flags['new-keys'] || isCompromise ? { newKeys: true } : {}),
+    ...(algorithm === undefined ? {} : { keyType: keyTypeOf(algorithm) }),
     ...(flags['max-unavailable'] === undefined ? {} : { atOnce: flags['max-unavailable'] }),
     ...(flags['trust-reloading-clients'] === false ? { trustsReloadingClients: false } : {}),
     ...(flags['accept-outage'] ? { acceptsOutage: true } : {}),
@@ -63,6 +65,17 @@ export function settingsOf(flags: RotationSettingsFlags, given: GivenCas): Parti
     waivers: new Set(waive),
     ...(Object.keys(records).length === 0 ? {} : { given: records }),
   }
+}
+
+/** Returns kubeadm's name of a key type, in any of the spellings that other commands accept. Throws KCERT_USAGE. */
+function keyTypeOf(text: string): KubeadmKeyType {
+  const name = keyTypeName(parseKeyType(text))
+  const found = kubeadmKeyTypes.find((one) => one === name)
+  if (found !== undefined) return found
+  throw new KcertError('KCERT_USAGE', `kubeadm does not support the key type ${JSON.stringify(name)}`, {
+    why: `the values of its encryptionAlgorithm are ${kubeadmKeyTypes.join(', ')}`,
+    next: 'kcert rotate-ca plan --algorithm ECDSA-P256',
+  })
 }
 
 function casOf(text: string): CaName[] {

@@ -5,9 +5,9 @@ import type { View } from '../view.ts'
 /** Returns what is rotated, one line each: CAs, or the service account key. */
 export function caLines({ cas, serviceAccountKey: key }: Rotated, view: View): string[] {
   return fieldLines(view, [
-    ...cas.map(({ ca, oldCa, newCa, hasBridge }): [string, string] => [
+    ...cas.map(({ ca, oldCa, newCa, hasBridge, newKeyType }): [string, string] => [
       `${ca} CA`,
-      `${caText(oldCa)} → ${caText(newCa)}${hasBridge ? ', with a bridge certificate' : ''}`,
+      `${caText(oldCa)} → ${caText(newCa)}${hasBridge ? ', with a bridge certificate' : ''}${newKeyType === undefined ? '' : `, key type ${newKeyType}`}`,
     ]),
     ...(key === undefined
       ? []

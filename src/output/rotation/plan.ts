@@ -51,6 +51,7 @@ export function renderPlan(plan: RotationPlan, view: View, isUndo = false): stri
     ...phases,
     disturbanceLines(plan, view),
     assumptionLines(plan, view),
+    keyTypeLines(plan, view),
     // Pods, kubeconfigs and webhooks do not use the CA of etcd.
     plan.cas.some(({ ca }) => ca === 'etcd') ? [] : radiusLines(plan, view),
     plan.blockers.length === 0 ? ['nothing blocks the rotation'] : blockerLines(plan.blockers, view),
@@ -182,6 +183,17 @@ function disturbanceLines({ restarts, rollouts }: RotationPlan, { paint }: View)
 function assumptionLines({ assumptions }: RotationPlan, { paint }: View): string[] {
   if (assumptions.length === 0) return []
   return [paint.heading('assumptions'), ...assumptions.map((line) => `  ${printable(line)}`)]
+}
+
+function keyTypeLines({ keyType }: RotationPlan, { paint }: View): string[] {
+  if (keyType === undefined) return []
+  const { wanted, changes, unchanged, unchecked } = keyType
+  return [
+    paint.heading(`key type ${wanted}`),
+    ...changes.map((line) => `  ${printable(line)}`),
+    ...unchanged.map((line) => `  unchanged: ${printable(line)}`),
+    ...unchecked.map((line) => `  not checked: ${printable(line)}`),
+  ]
 }
 
 function phasesText(numbers: readonly number[]): string {

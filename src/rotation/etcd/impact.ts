@@ -1,5 +1,6 @@
 import type { Digest } from '../certificate-record.ts'
 import { noRadius } from '../impact.ts'
+import { etcdKeyTypePlan } from '../key-type.ts'
 import type { Impact } from '../phase.ts'
 import { apiServers, certificatesIn, fileAt, type Snapshot } from '../snapshot.ts'
 import type { Target } from '../target.ts'
@@ -35,5 +36,6 @@ export function impactOfEtcd(observed: Snapshot, target: Target): Impact {
     ].flat(),
     assumptions: [],
     blastRadius: noRadius,
+    ...etcdKeyTypePlan(observed, target),
   }
 }

@@ -1,4 +1,5 @@
 import { shortList } from '../../errors/short-list.ts'
+import { otherNewCas } from '../key-type.ts'
 import { leafIn } from '../leaves.ts'
 import { caFileOf } from '../material.ts'
 import type { Phase, Refusal } from '../phase.ts'
@@ -52,6 +53,7 @@ export function etcdPreflight(
     ...intermediates(target),
     ...unlikeNames(target),
     ...sameKeys(target),
+    ...otherNewCas(target),
     ...withoutKeyId(target),
     ...sharedWithCluster(observed, target),
     ...otherTrust(observed, target),

@@ -256,6 +256,8 @@ class Imagined implements Issuing {
       const { extraArgs } = this.now.kubeadm
       const its = withChanges(extraArgs[change.component] ?? {}, change.flags)
       this.now.kubeadm = { ...this.now.kubeadm, extraArgs: { ...extraArgs, [change.component]: its } }
+    } else if (change.kind === 'encryption-algorithm' && this.now.kubeadm !== undefined) {
+      this.now.kubeadm = { ...this.now.kubeadm, encryptionAlgorithm: change.keyType }
     } else if (change.kind === 'delete' && object.kind === 'Secret' && this.now.kubeadm !== undefined) {
       const { certsSecret: _, ...others } = this.now.kubeadm
       this.now.kubeadm = others

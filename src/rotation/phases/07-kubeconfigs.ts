@@ -5,7 +5,13 @@ import { isOfOldCa } from '../leaves.ts'
 import { clusterPart, definePhase, inParts, type PendingItem, type Refusal } from '../phase.ts'
 import { isProven } from '../proof.ts'
 import { type DesiredProcess, isAsDesired, latestStart, passOver, restartWith } from '../restart.ts'
-import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
+import {
+  encryptionAlgorithm,
+  extraArgs,
+  kubeadmConfig,
+  signingGeneration,
+  wantedOfControllerManager,
+} from '../signing.ts'
 import {
   type ComponentSnapshot,
   componentsNamed,
@@ -13,6 +19,7 @@ import {
   fileKey,
   type KubeconfigSnapshot,
   type Observed,
+  objectName,
 } from '../snapshot.ts'
 import { type CaChange, type Target, withNew } from '../target.ts'
 import { ask, inLanes, inParallel, probe } from '../tasks.ts'
@@ -39,6 +46,7 @@ export const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change)
   const signing = passOver(observed, manager, wanted)
   const asked = undelivered(observed, change, target)
   const besides = withOldCaInOtherContext(observed, change, target)
+  const algorithm = encryptionAlgorithm(observed, target)
   const isSigning = target.isDropping || isSignerProven(observed)
   return {
     gaps: [
@@ -51,6 +59,10 @@ export const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change)
       ...readers
         .filter((one) => !isAsDesired(observed, one, wantedOf(observed, target, one)))
         .map(({ id: at }) => ({ at, what: 'not restarted since its kubeconfig or signing pair changed' })),
+      ...algorithm.map(() => ({
+        at: objectName(kubeadmConfig),
+        what: `encryptionAlgorithm is not ${target.keyType}`,
+      })),
       ...(isSigning ? [] : [{ at: manager, what: 'no request signed by the new CA since the restart' }]),
     ],
     steps: [
@@ -58,6 +70,7 @@ export const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change)
       ...unproven(observed, rewritten, target).map((id) => probe({ kind: 'kubeconfig', id })),
       ...inLanes(target.atOnce, proxies, (one) => restartWith(observed, one, wanted(one))),
       ...(target.isDropping ? [] : extraArgs(observed, wantedExtraArgs(observed, target))),
+      ...algorithm,
       // The two are independent, so running them in parallel halves the time.
       ...inParallel(2, [
         { name: manager, steps: signing },
