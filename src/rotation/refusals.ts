@@ -4,7 +4,7 @@ import { keyTypeRefusals } from './key-type.ts'
 import { caFileOf, kcertFolderFor, keyPathFor } from './material.ts'
 import type { Phase, Refusal } from './phase.ts'
 import { apiServerOn, apiServers, fileAt, type Observed, onNode, type Snapshot } from './snapshot.ts'
-import { type CaChange, type CaName, changeOf, type Target } from './target.ts'
+import { type CaChange, type CaName, changeOf, hasBegun, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
 import { untestedVersions } from './tested-versions.ts'
 import { movedFlags, movers } from './touched-files.ts'
@@ -32,7 +32,7 @@ export function preflight(
     ...intermediates(target),
     ...unlikeNames(target),
     ...sameKeys(target),
-    ...keyTypeRefusals(observed, target, number === 1),
+    ...keyTypeRefusals(observed, target, number === 1 && !hasBegun(target)),
     ...filesApart(observed, target),
     ...refusedKubeconfigs(observed, target),
     ...(number === 1 ? [...keysElsewhere(observed, target), ...upgradeInProgress(observed, target)] : []),
