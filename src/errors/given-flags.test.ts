@@ -85,6 +85,22 @@ test('repeats that etcd’s CA is rotated in every command of that rotation, and
   expect(withGivenFlags('kcert rotate-ca status --ca etcd', flags)).toBe(
     'kcert rotate-ca status --journal j --ca etcd',
   )
+  const chosen = { algorithm: 'ECDSA-P256' }
+  expect(withGivenFlags('kcert rotate-ca --phase 1', chosen)).toBe(
+    'kcert rotate-ca --algorithm ECDSA-P256 --phase 1',
+  )
+  expect(withGivenFlags('kcert rotate-ca plan', chosen)).toBe('kcert rotate-ca plan --algorithm ECDSA-P256')
+  expect(withGivenFlags('kcert rotate-ca', chosen)).toBe('kcert rotate-ca --algorithm ECDSA-P256')
+  for (const later of [
+    'kcert rotate-ca status',
+    'kcert rotate-ca rollback --to 0',
+    'kcert rotate-ca verify',
+    'kcert rotate-ca --destroy-old-key',
+    'kcert rotate-ca --archive-old-key old',
+    'kcert rotate-ca plan --algorithm RSA-2048',
+    'kcert rotate-sa-key --phase 1',
+  ])
+    expect(withGivenFlags(later, chosen)).toBe(later)
   for (const other of ['kcert rotate-ca discover', 'kcert rotate-ca recover', 'kcert probe --etcd'])
     expect(withGivenFlags(other, flags)).toBe(other)
 })

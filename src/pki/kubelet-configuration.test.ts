@@ -27,6 +27,20 @@ test("reads the client CA and the certificate rotation from kubeadm's file", asy
   })
 })
 
+test('reads cipher suites and the TLS version, and a flag takes precedence', async () => {
+  const text = `kind: KubeletConfiguration
+tlsCipherSuites: [TLS_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]
+tlsMinVersion: VersionTLS12
+`
+  const read = await readKubeletConfiguration(text, config)
+  const tlsCipherSuites = 'TLS_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256'
+  expect(read).toMatchObject({ tlsCipherSuites, tlsMinVersion: 'VersionTLS12' })
+  const flags = { 'tls-cipher-suites': 'A', 'tls-min-version': 'VersionTLS13' }
+  expect(withKubeletFlags(read, flags)).toMatchObject({ tlsCipherSuites: 'A', tlsMinVersion: 'VersionTLS13' })
+  const odd = await readKubeletConfiguration('kind: KubeletConfiguration\ntlsCipherSuites: {a: b}\n', config)
+  expect(odd.tlsCipherSuites).toBeUndefined()
+})
+
 test('rejects another kind and text that is not YAML', async () => {
   for (const text of ['kind: KubeProxyConfiguration\n', 'kind: [', '']) {
     await expect(readKubeletConfiguration(text, config)).rejects.toMatchObject({

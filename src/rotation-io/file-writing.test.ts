@@ -335,6 +335,20 @@ test('with a new key, copies and writes the key first, with mode 0600', async ()
   ])
 })
 
+test('with a key type, creates a key of this type, whatever the replaced key was', async () => {
+  const { write, texts } = writing({ files: { '/a': pemOf(leaf) } })
+  await write('/a', { ...reissued, newKey: '/a.key', keyType: 'ECDSA-P384' })
+  const [made] = readCertificates(texts()['/a']!)
+  expect([isOf(made!, 'new'), made!.publicKey.curve, made!.publicKey.sha256]).toEqual([
+    true,
+    'P-384',
+    keyOf(texts()['/a.key']!),
+  ])
+  const { parts } = await written(kubeconfig(), { newKey: true, keyType: 'RSA-2048' })
+  expect(parts.key).toMatch(/^-----BEGIN RSA PRIVATE KEY-----/)
+  expect(readCertificates(parts.client!)[0]!.publicKey.bits).toBe(2048)
+})
+
 interface Parts {
   readonly cluster?: object
   readonly user?: object

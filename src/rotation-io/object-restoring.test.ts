@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { withExtraArgs } from './extra-args.ts'
+import { encryptionAlgorithmOf } from '../site/definitions.ts'
+import { withEncryptionAlgorithm, withExtraArgs } from './extra-args.ts'
 import { restored } from './object-restoring.ts'
 
 const metadata = { name: 'guard', annotations: { by: 'somebody' } }
@@ -61,5 +62,21 @@ test('restores kubeadm-config byte for byte, or only its flags after an upgrade'
   const upgraded = byKcert.replace('v1.36.3', 'v1.36.4')
   expect(await restored(reference, object(upgraded), object(before))).toMatchObject(
     object(before.replace('v1.36.3', 'v1.36.4')),
+  )
+})
+
+test.for([undefined, 'RSA-3072'])('restores encryptionAlgorithm %s as it was', async (algorithm) => {
+  const reference = { kind: 'ConfigMap', name: 'kubeadm-config' }
+  const object = (text: string) => ({ metadata: {}, data: { ClusterConfiguration: text } })
+  const own = await withEncryptionAlgorithm(before, algorithm)
+  const byKcert = await withEncryptionAlgorithm(
+    await withExtraArgs(own, 'controllerManager', flags),
+    'ECDSA-P256',
+  )
+  expect(await encryptionAlgorithmOf(byKcert)).toBe('ECDSA-P256')
+  expect(await restored(reference, object(byKcert), object(own))).toMatchObject(object(own))
+  const upgraded = byKcert.replace('v1.36.3', 'v1.36.4')
+  expect(await restored(reference, object(upgraded), object(own))).toMatchObject(
+    object(own.replace('v1.36.3', 'v1.36.4')),
   )
 })

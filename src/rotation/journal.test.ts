@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { CertificateRecord } from './certificate-record.ts'
 import {
   changesIn,
+  choicesIn,
   type JournalRecord,
   journalLine,
   readJournal,
@@ -107,6 +108,24 @@ test('remembers a service account key, and refuses a proof that it does not know
     expect.objectContaining({ code: 'KCERT_JOURNAL_DAMAGED' }),
   )
 })
+
+test.each(['__proto__', 'ECDSA-P521', 'ecdsa-p256', '', null, 3, ['ECDSA-P256'], { a: 1 }])(
+  'reports the key type %j as damage, and remembers one of kubeadm',
+  (keyType) => {
+    const text = (settings: object) => {
+      const record = { kind: 'rotation', changes: [], settings } as unknown as JournalRecord
+      return `${journalLine(record, 0, undefined)}\n`
+    }
+    expect(() => readJournal(text({ keyType }))).toThrow(
+      expect.objectContaining({
+        code: 'KCERT_JOURNAL_DAMAGED',
+        why: expect.stringMatching(/^its key type is unknown: another version of kcert wrote it/),
+      }),
+    )
+    const known = readJournal(text({ keyType: 'ECDSA-P384' }))
+    expect(choicesIn(known, manualRotation)?.keyType).toBe('ECDSA-P384')
+  },
+)
 
 test('a rollback of a phase takes back what was confirmed in it and later', () => {
   const records: readonly JournalRecord[] = [

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ProcessFacts } from '../pki/node-access.ts'
-import { ownProcess } from './definitions.ts'
+import { encryptionAlgorithmOf, ownProcess, whyNoAlgorithm } from './definitions.ts'
 
 const flags = { name: 'cp1', 'data-dir': '/var/lib/etcd', 'listen-client-urls': 'https://127.0.0.1:2379' }
 
@@ -28,4 +28,22 @@ test('takes the youngest of several, and without a manifest only a single one', 
   expect(pidOf([etcd(5, 'cp1'), etcd(8, 'cp1'), etcd(6, 'cp1')], flags)).toBe(8)
   expect(pidOf([etcd(5, 'cp1')])).toBe(5)
   expect(pidOf([etcd(5, 'cp1'), etcd(6, 'cp1')])).toBeUndefined()
+})
+
+test.for([
+  ['apiVersion: kubeadm.k8s.io/v1beta4\nencryptionAlgorithm: ECDSA-P256\n', 'ECDSA-P256', undefined],
+  ['apiVersion: kubeadm.k8s.io/v1\n', undefined, undefined],
+  ['apiVersion: kubeadm.k8s.io/v1beta3\n', undefined, /^kubeadm.k8s.io\/v1beta3 has no encryptionAlgorithm/],
+  [
+    'apiVersion: kubeadm.k8s.io/v1beta4\nfeatureGates: {PublicKeysECDSA: false}\n',
+    undefined,
+    /^its feature gate PublicKeysECDSA takes precedence/,
+  ],
+  ['encryptionAlgorithm: [ECDSA-P256]\n', undefined, undefined],
+] as const)('%j has encryptionAlgorithm %s', async ([text, algorithm, why]) => {
+  const configuration = `kind: ClusterConfiguration\n${text}`
+  expect(await encryptionAlgorithmOf(configuration)).toBe(algorithm)
+  const said = await whyNoAlgorithm(configuration)
+  if (why === undefined) expect(said).toBeUndefined()
+  else expect(said).toMatch(why)
 })

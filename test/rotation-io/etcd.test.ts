@@ -1,11 +1,14 @@
 import { expect, test } from 'vitest'
 import { actionsOf } from '../../src/rotation/action.ts'
 import { etcdPlaybook } from '../../src/rotation/etcd/playbook.ts'
+import { keyTypeOf, otherNewCas } from '../../src/rotation/key-type.ts'
 import { phaseOf } from '../../src/rotation/phase.ts'
 import type { Snapshot } from '../../src/rotation/snapshot.ts'
-import { defaultSettings } from '../../src/rotation/target-reading.ts'
+import { defaultSettings, type Settings } from '../../src/rotation/target-reading.ts'
 import { SiteExecutor } from '../../src/rotation-io/executor.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
+import { RotationCas } from '../../src/rotation-io/rotation-cas.ts'
+import { ControlPlanes } from '../../src/site/control-planes.ts'
 import { type Certificate, readCertificates } from '../../src/x509/certificate.ts'
 import { readPrivateKeyFile } from '../../src/x509/keys.ts'
 import { verifySignature } from '../../src/x509/signature.ts'
@@ -50,7 +53,7 @@ function controlPlane(name: string): MemoryNode {
 
 const sections = ['nodes', 'components', 'kubelets', 'etcdMembers', 'files', 'copies'] as const
 
-async function opened(nodes: ReadonlyMap<string, MemoryNode>) {
+async function opened(nodes: ReadonlyMap<string, MemoryNode>, chosen: Partial<Settings> = {}) {
   const site = (await sitesOf(nodes))()
   const observer = new SiteObserver(site, etcdPlaybook)
   let serial = 0
@@ -59,7 +62,11 @@ async function opened(nodes: ReadonlyMap<string, MemoryNode>) {
   const observe = async () => {
     const read = await observer.observe(sections)
     const observed = { ...read, evidence: new Map(), intents: [], kubeadm: undefined } as unknown as Snapshot
-    const target = etcdPlaybook.targetOf(observed, { ...defaultSettings, cas: ['etcd'] }, { changes: [] })
+    const target = etcdPlaybook.targetOf(
+      observed,
+      { ...defaultSettings, cas: ['etcd'], ...chosen },
+      { changes: [] },
+    )
     return { observed, target }
   }
   /** Performs only the writes of a phase. */
@@ -145,6 +152,46 @@ test('writes one new CA to all nodes, and certificates that verify with either C
     made!.fingerprintSha256,
   ])
   expect(keyAt(cp2, 'etcd/ca.key')).toBe(made!.publicKey.sha256)
+})
+
+test.for([
+  ['ECDSA-P384', 'RSA-3072'],
+  ['RSA-3072', 'ECDSA-P384'],
+] as const)('a CA of type %s signs certificates that keep their keys', async ([keyType, other]) => {
+  const nodes = new Map([['cp1', controlPlane('cp1')]])
+  const cp1 = nodes.get('cp1')!
+  const before = leaves.map((leaf) => certificatesAt(cp1, `${leaf}.crt`)[0]!.publicKey.sha256)
+  const run = await opened(nodes, { keyType })
+  await run.write(1)
+  const [made] = certificatesAt(cp1, 'etcd/kcert/new/ca.crt')
+  expect(keyTypeOf((await run.observe()).target.changes[0]!.newCa)).toBe(keyType)
+  expect(keyAt(cp1, 'etcd/kcert/new/ca.key')).toBe(made!.publicKey.sha256)
+  // A second process finds the CA. Another type would be refused.
+  const again = await opened(nodes, { keyType: other })
+  const { observed, target } = await again.observe()
+  expect(otherNewCas(target).map(({ what }) => what)).toEqual([
+    `the new etcd CA has the key type ${keyType}, not ${other}`,
+  ])
+  expect(observed.etcdMembers).toHaveLength(1)
+  await again.write(2)
+  for (const [index, leaf] of leaves.entries()) {
+    const [now, bridge] = certificatesAt(cp1, `${leaf}.crt`)
+    expect(verifySignature(now!, made!.publicKey).ok).toBe(true)
+    expect([now!.publicKey.sha256, bridge!.publicKey.sha256]).toEqual([before[index], made!.publicKey.sha256])
+  }
+})
+
+test('a CA that a probe created in memory before phase 1 does not determine the key type', async () => {
+  const site = (await sitesOf(new Map([['cp1', controlPlane('cp1')]])))()
+  const cas = new RotationCas(site, new ControlPlanes(site), (length) => Buffer.alloc(length, 1))
+  const inMemory = await cas.pair('cluster', 'new')
+  const made = await cas.pair('cluster', 'new', 'ECDSA-P384')
+  expect([made.certificate.publicKey.curve, made.certificate.publicKey.sha256]).not.toContain(
+    inMemory.certificate.publicKey.sha256,
+  )
+  expect(made.certificate.publicKey.curve).toBe('P-384')
+  expect(await cas.pair('cluster', 'new')).toBe(made)
+  expect(await cas.pair('cluster', 'new', 'ECDSA-P384')).toBe(made)
 })
 
 test('no output of a plan contains a private key', async () => {

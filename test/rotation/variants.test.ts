@@ -149,6 +149,8 @@ test.for<{ shape: ClusterShape; settings?: Partial<Settings> }>([
   { shape: { isByHand: true }, settings: { withBridge: false } },
   { shape: { isByHand: true }, settings: { newKeys: true } },
   { shape: {}, settings: { newKeys: true } },
+  { shape: {}, settings: { keyType: 'ECDSA-P256' } },
+  { shape: { isByHand: true }, settings: { keyType: 'RSA-3072' } },
 ])('%o: a rollback from phase 11 restores every byte', async ({ shape, settings }) => {
   const scene = new Scene({ ...small, ...shape }, settings)
   scene.clients.expectsBridge = settings?.withBridge !== false
