@@ -31,7 +31,11 @@ adds the cross-signed CA certificate to their files. It restarts one member at a
 must be healthy and in sync. Then it restarts each API server, removes the cross-signed CA certificate, and deletes its own files. Use --ca
 etcd with every command of this rotation. To restart etcd, kcert ends the process and does not change the manifest.
 
-The choices of phase 1 (--ca, --no-bridge, --reason, --new-keys) are stored in the journal and apply to later commands. The journal
+--algorithm gives the new CAs, and all certificates that kcert reissues, keys of another type, such as ECDSA-P256. In phase 7, it also
+changes encryptionAlgorithm in kubeadm-config. kcert rotate-ca plan shows what changes and which clients to check. Kubelets request their
+own certificates with ECDSA-P256 keys, and the service account key does not change. With --ca etcd, only the CA gets the type.
+
+The choices of phase 1 (--ca, --no-bridge, --reason, --new-keys, --algorithm) are stored in the journal and apply to later commands. The journal
 contains digests, paths and public keys of CAs, but no private keys. A lock on this machine and a Lease in the cluster prevent a second
 rotation at the same time.
 
@@ -58,6 +62,8 @@ yourself.`
     'Run phases 5 to 9 and ask before each node':
       'kcert rotate-ca --phase 5-9 --max-unavailable 1 --pause-between nodes',
     'Show the state of a rotation of the etcd CA': 'kcert rotate-ca --ca etcd',
+    'Show what a rotation from RSA to ECDSA changes and which clients to check':
+      'kcert rotate-ca plan --algorithm ECDSA-P256',
     'Rotate only the cluster CA, to your own CA':
       'kcert rotate-ca --phase 1 --ca cluster --ca-cert new-ca.crt --ca-key new-ca.key',
     "List the nodes that still have the old CA's key after phase 12":
