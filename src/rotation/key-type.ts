@@ -158,7 +158,7 @@ export function keyTypePlan(observed: Snapshot, target: Target): KeyTypePlan {
       unchanged: [
         ...line('client certificates that kubelets request, always ECDSA-P256', nodesOf(clients)),
         ...line('serving certificates that kubelets request, always ECDSA-P256', nodesOf(serving)),
-        'the service account key: kcert rotate-sa-key replaces it with a key of the same type',
+        'the service account key; the command that replaces it with a key of the same type is kcert rotate-sa-key',
         'certificates for CSRs: their requesters choose the key type',
         change
           ? 'etcd: kubeadm certs renew creates keys of encryptionAlgorithm for it; check --cipher-suites of etcd before'

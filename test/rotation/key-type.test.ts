@@ -179,7 +179,7 @@ test('the plan names what changes, what does not, and what kcert cannot see', as
     '  front-proxy CA: unknown → ECDSA-P256',
     '  ConfigMap kube-system/kubeadm-config: encryptionAlgorithm RSA-2048 → ECDSA-P256 in phase 7',
     '  unchanged: client certificates that kubelets request, always ECDSA-P256: cp1, cp2, w1',
-    '  unchanged: the service account key: kcert rotate-sa-key replaces it with a key of the same type',
+    '  unchanged: the service account key; the command that replaces it with a key of the same type is kcert rotate-sa-key',
     '      + encryptionAlgorithm: ECDSA-P256',
     '      + private key of the new cluster CA (ECDSA-P256)',
   ])
