@@ -3,6 +3,7 @@ import type { CertificateRecord } from './certificate-record.ts'
 import { keyTypeRefusals } from './key-type.ts'
 import { caFileOf, kcertFolderFor, keyPathFor } from './material.ts'
 import type { Phase, Refusal } from './phase.ts'
+import { sharedKeyFiles } from './shared-keys.ts'
 import { apiServerOn, apiServers, fileAt, type Observed, onNode, type Snapshot } from './snapshot.ts'
 import { type CaChange, type CaName, changeOf, hasBegun, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
@@ -33,6 +34,7 @@ export function preflight(
     ...unlikeNames(target),
     ...sameKeys(target),
     ...keyTypeRefusals(observed, target, number === 1 && !hasBegun(target)),
+    ...sharedKeyFiles(observed, target),
     ...filesApart(observed, target),
     ...refusedKubeconfigs(observed, target),
     ...(number === 1 ? [...keysElsewhere(observed, target), ...upgradeInProgress(observed, target)] : []),

@@ -138,6 +138,90 @@ test('refuses certificates for single server names, until they are accepted', as
   expect(await withFlag([], [])).toEqual([])
 })
 
+const pki = '/etc/kubernetes/pki'
+
+test.for<[string, Record<string, string>, string[]]>([
+  ['separate files', { 'kubelet-client-key': `${pki}/apiserver-kubelet-client.key` }, []],
+  [
+    'one key for two certificates',
+    { 'kubelet-client-key': `${pki}/apiserver.key` },
+    ['cp2/kube-apiserver --kubelet-client-key', 'cp2/kube-apiserver --tls-private-key-file'],
+  ],
+  ['one key for etcd too', { 'etcd-keyfile': `${pki}/apiserver.key` }, ['cp2/kube-apiserver --etcd-keyfile']],
+  [
+    'a key that signs tokens',
+    {
+      'service-account-signing-key-file': `${pki}/apiserver.key`,
+      'service-account-key-file': `${pki}/sa.pub`,
+    },
+    ['cp2/kube-apiserver --service-account-signing-key-file'],
+  ],
+  [
+    'a key that verifies tokens by default',
+    { 'service-account-signing-key-file': `${pki}/sa.key` },
+    ['cp2/kube-apiserver, which has no --service-account-key-file'],
+  ],
+  [
+    'certificate and key in one file',
+    { 'tls-private-key-file': `${pki}/apiserver.crt` },
+    ['cp2/kube-apiserver --tls-cert-file'],
+  ],
+])('refuses new keys for %s', async ([, flags, uses]) => {
+  const onFlags = (newKeys: boolean, phase: number) =>
+    refusedFor(
+      ({ observed }) => ({
+        observed: {
+          components: observed.components.map((one) =>
+            one.id === 'cp2/kube-apiserver' ? { ...one, flags: { ...one.flags, ...flags } } : one,
+          ),
+        },
+        target: { newKeys },
+      }),
+      phase,
+    )
+  expect(await onFlags(false, 1)).toEqual([])
+  const key = flags['tls-private-key-file'] ?? `${pki}/apiserver.key`
+  const found = uses.map((use) => `cp2:${key} (${use})`)
+  const what = `new keys would replace keys that have another use: ${found.join(', ')}`
+  for (const phase of [1, 9]) expect(await onFlags(true, phase)).toEqual(found.length > 0 ? [what] : [])
+})
+
+test.for([
+  ['/a.crt', true],
+  ['/var/lib/kubelet/pki/kubelet.crt', false],
+] as const)(
+  'a key of a kubelet that a component uses with the certificate %s: refused: %s',
+  async ([path, isRefused]) => {
+    const scene = new Scene({ ...small, isByHand: true }, { keyType: 'ECDSA-P256' })
+    const { observed, target } = await observeIn(scene)
+    expect(preflight(observed, target, phaseNumbered(1))).toEqual([])
+    const files = { servingFile: '/var/lib/kubelet/pki/kubelet.crt', servingKeyFile: '/k.key' }
+    const serving = [...observed.files.values()].find(
+      ({ path }) => path === observed.kubelets[0]!.servingFile,
+    )!
+    const changed: Snapshot = {
+      ...observed,
+      kubelets: observed.kubelets.map((one) => ({ ...one, ...files })),
+      files: new Map([
+        ...observed.files,
+        [`cp1:${files.servingFile}`, { ...serving, path: files.servingFile }],
+      ]),
+      components: observed.components.map((one) =>
+        one.id === 'cp1/kube-controller-manager'
+          ? { ...one, flags: { ...one.flags, 'tls-cert-file': path, 'tls-private-key-file': '/k.key' } }
+          : one,
+      ),
+    }
+    expect(preflight(changed, target, phaseNumbered(1)).map(({ what }) => what)).toEqual(
+      isRefused
+        ? [
+            'new keys would replace keys that have another use: cp1:/k.key (cp1/kube-controller-manager --tls-private-key-file)',
+          ]
+        : [],
+    )
+  },
+)
+
 test('refuses a front proxy that may use any name', async () => {
   const what = await refusedFor(({ observed }) => ({
     observed: { extensionAuthentication: { ...observed.extensionAuthentication!, allowsAnyName: true } },
