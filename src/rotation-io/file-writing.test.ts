@@ -318,7 +318,7 @@ test('reissues a leaf certificate with the same key, followed by its chain', asy
   expect(calls).toHaveLength(2)
 })
 
-test('with a new key, copies and writes the key first, with mode 0600', async () => {
+test('with a new key, copies and writes the key first, and keeps its owner and mode', async () => {
   const { write, texts, calls } = writing({ files: { '/a': pemOf(leaf) } })
   await write('/a', { ...reissued, ca: 'front-proxy', newKey: '/a.key' })
   const [made] = readCertificates(texts()['/a']!)
@@ -330,7 +330,7 @@ test('with a new key, copies and writes the key first, with mode 0600', async ()
   ).toEqual([
     ['keepFile', '/a', 9],
     ['keepFile', '/a.key', 9],
-    ['writeFile', '/a.key', { replaces: 'anything', mode: 0o600, timeoutMs }],
+    ['writeFile', '/a.key', { replaces: 'anything', timeoutMs }],
     ['writeFile', '/a', { replaces: { sha256: digest(pemOf(leaf)) }, mode: 0o640, timeoutMs }],
   ])
 })
@@ -466,10 +466,13 @@ test('writes a certificate and key to the files that the kubeconfig references',
   expect([isOf(client!, 'new'), client!.publicKey.sha256]).toEqual([true, keyOf(texts()['/keys/admin.key']!)])
   expect([parts.user, parts.ca]).toEqual([user, both])
   expect(calls.filter(([what]) => what === 'writeFile').map(([, , , options]) => options)).toEqual([
-    { replaces: 'anything', mode: 0o600, timeoutMs },
+    { replaces: 'anything', timeoutMs },
     { replaces: 'anything', timeoutMs },
     { replaces: { sha256: digest(kubeconfig({ user })) }, mode: 0o640, timeoutMs },
   ])
+  // No copy delays the write of the certificate after that of its key.
+  const order = ['keepFile', 'keepFile', 'keepFile', 'writeFile', 'writeFile', 'writeFile']
+  expect(calls.map(([what]) => what).filter((what) => order.includes(String(what)))).toEqual(order)
   const kept = await written(kubeconfig({ user }))
   expect(Object.keys(kept.texts())).toEqual(['/etc/kubernetes/pki/admin.crt', conf])
 })

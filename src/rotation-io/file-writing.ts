@@ -26,10 +26,13 @@ import { bundleOf } from './rotation-cas.ts'
 
 type ContentOf<Kind extends Content['kind']> = Extract<Content, { readonly kind: Kind }>
 
-/** The content to write, and files to write before it in the same action. */
+/**
+ * The content to write, and files to write before it in the same action. These keep their owner and mode, because a component that does
+ * not run as root may read its key through the group; a new file gets mode 0600.
+ */
 interface Prepared {
   readonly text: string
-  readonly besides?: readonly { readonly path: string; readonly text: string; readonly mode?: number }[]
+  readonly besides?: readonly { readonly path: string; readonly text: string }[]
 }
 
 /** Writes files on nodes: compares and copies the existing file first, and fills in secrets. */
@@ -89,10 +92,10 @@ export class FileWriting {
     }
     const { text, besides = [] } = await this.prepare(action, content, now, node)
     if (now.found === 'absent') await makeFolderOf(node, path)
-    for (const { path: also, text: its, ...modes } of besides) {
-      await this.parts.copies.keepFile(name, also, phase)
-      await node.writeFile(also, its, { replaces: 'anything', ...modes, ...call })
-    }
+    // All copies first: a client that reads certificate and key between their two writes finds two that do not match.
+    for (const { path: also } of besides) await this.parts.copies.keepFile(name, also, phase)
+    for (const { path: also, text: its } of besides)
+      await node.writeFile(also, its, { replaces: 'anything', ...call })
     await inDriftWords(this.parts.table, action, () =>
       node.writeFile(path, text, { replaces: bytesOf(now), mode, ...call }),
     )
@@ -142,7 +145,7 @@ export class FileWriting {
     }
     if (newKey === undefined) return { text: await textWith() }
     const key = replacementKey(leaf.publicKey, keyType)
-    const besides = [{ path: newKey, text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }]
+    const besides = [{ path: newKey, text: writePrivateKey(key, 'kubernetes') }]
     return { text: await textWith(key), besides }
   }
 
@@ -176,7 +179,7 @@ export class FileWriting {
     const besides = [
       ...(keyText === undefined || keyFile === undefined
         ? []
-        : [{ path: beside(now.path, keyFile), text: keyText, mode: 0o600 }]),
+        : [{ path: beside(now.path, keyFile), text: keyText }]),
       ...(certificateFile === undefined ? [] : [{ path: beside(now.path, certificateFile), text: reissued }]),
     ]
     const changed = {
