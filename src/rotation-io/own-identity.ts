@@ -51,12 +51,13 @@ export class OwnIdentity {
 
   /** Returns a client certificate of this CA for a name. The key exists only in the memory of this process. */
   async client(ca: CaName, generation: Generation, subject: NameInput): Promise<ClientPair> {
-    const name = `${ca} ${generation} ${JSON.stringify(subject)}`
+    const signingCa = await this.cas.pair(ca, generation)
+    const { certificate } = signingCa
+    // Not by generation: a new CA that exists only in memory may be replaced by one of another key type.
+    const name = `${certificate.fingerprintSha256} ${JSON.stringify(subject)}`
     const now = this.site.clock().getTime()
     const known = this.pairs.get(name)
     if (known !== undefined && now < known.untilMs) return known.pair
-    const signingCa = await this.cas.pair(ca, generation)
-    const { certificate } = signingCa
     const key = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
     const { serialNumber } = this.cas.issuing()
     const wholeSeconds = (ms: number): Date => new Date(Math.floor(ms / 1000) * 1000)

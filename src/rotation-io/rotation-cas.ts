@@ -56,7 +56,10 @@ export class RotationCas {
    */
   pair(ca: CaName, generation: Generation, keyType?: KubeadmKeyType): Promise<SigningPair> {
     const name = `${ca} ${generation}`
-    if (keyType !== undefined && this.unwritten.delete(ca)) this.known.delete(name)
+    if (keyType !== undefined && this.unwritten.delete(ca)) {
+      this.known.delete(name)
+      this.madeBridges.delete(ca)
+    }
     const asked =
       this.known.get(name) ?? (generation === 'old' ? this.findOld(ca) : this.findOrMakeNew(ca, keyType))
     this.known.set(name, asked)

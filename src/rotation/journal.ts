@@ -214,7 +214,7 @@ export function rememberedIn(entries: readonly JournalEntry[], table: PhaseTable
   return { changes, ...(key && { key }) }
 }
 
-/** Returns the choices for the rotation in the journal; undefined before phase 1 is complete. */
+/** Returns the choices for the rotation in the journal; undefined before phase 1 is complete, or with --algorithm, before it starts. */
 export function choicesIn(entries: readonly JournalEntry[], table: PhaseTable): Choices | undefined {
   return rotationIn(entries, table)?.settings
 }

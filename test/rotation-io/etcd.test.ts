@@ -7,6 +7,7 @@ import type { Snapshot } from '../../src/rotation/snapshot.ts'
 import { defaultSettings, type Settings } from '../../src/rotation/target-reading.ts'
 import { SiteExecutor } from '../../src/rotation-io/executor.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
+import { OwnIdentity } from '../../src/rotation-io/own-identity.ts'
 import { RotationCas } from '../../src/rotation-io/rotation-cas.ts'
 import { ControlPlanes } from '../../src/site/control-planes.ts'
 import { type Certificate, readCertificates } from '../../src/x509/certificate.ts'
@@ -184,8 +185,19 @@ test.for([
 test('a CA that a probe created in memory before phase 1 does not determine the key type', async () => {
   const site = (await sitesOf(new Map([['cp1', controlPlane('cp1')]])))()
   const cas = new RotationCas(site, new ControlPlanes(site), (length) => Buffer.alloc(length, 1))
+  const identity = new OwnIdentity(site, new ControlPlanes(site), cas)
+  const client = async () => {
+    const { certificate } = await identity.client('cluster', 'new', { commonName: 'a' })
+    return readCertificates(certificate)[0]!
+  }
   const inMemory = await cas.pair('cluster', 'new')
+  const bridge = await cas.bridge('cluster')
+  const before = await client()
+  expect(bridge.publicKey.sha256).toBe(inMemory.certificate.publicKey.sha256)
+  expect((await client()).fingerprintSha256).toBe(before.fingerprintSha256)
   const made = await cas.pair('cluster', 'new', 'ECDSA-P384')
+  expect((await cas.bridge('cluster')).publicKey.sha256).toBe(made.certificate.publicKey.sha256)
+  expect(verifySignature(await client(), made.certificate.publicKey).ok).toBe(true)
   expect([made.certificate.publicKey.curve, made.certificate.publicKey.sha256]).not.toContain(
     inMemory.certificate.publicKey.sha256,
   )
