@@ -13,7 +13,7 @@ import {
   encryptionAlgorithmOf,
   extraArgsOf,
   kubernetesVersionOf,
-  whyNoAlgorithm,
+  withoutAlgorithm,
 } from '../site/definitions.ts'
 import { apiServerSigner, contentChangedAtMs, contentVersion } from '../site/object-content.ts'
 import type { Site } from '../site/site.ts'
@@ -177,13 +177,12 @@ export async function kubeadmConfiguration({ objects }: Site): Promise<Sections[
   ])
   if (object === undefined) return undefined
   const text = object.data?.ClusterConfiguration ?? ''
-  const [kubernetesVersion, encryptionAlgorithm, noAlgorithm] = await Promise.all(
-    [kubernetesVersionOf, encryptionAlgorithmOf, whyNoAlgorithm].map((read) => read(text)),
-  )
+  const kubernetesVersion = await kubernetesVersionOf(text)
+  const encryptionAlgorithm = await encryptionAlgorithmOf(text)
   return {
     version: contentVersion(object),
     ...(kubernetesVersion && { kubernetesVersion }),
-    ...given({ encryptionAlgorithm, noAlgorithm }),
+    ...given({ encryptionAlgorithm, noAlgorithm: await withoutAlgorithm(text) }),
     extraArgs: await extraArgsOf(text),
     ...(secret && { certsSecret: contentVersion(secret) }),
   }

@@ -72,11 +72,12 @@ function unfitKubeadm(
         next: 'kcert rotate-ca plan --algorithm ECDSA-P256',
       },
     ]
-  if (kubeadm.noAlgorithm === undefined) return []
+  const { noAlgorithm } = kubeadm
+  if (noAlgorithm === undefined || noAlgorithm.creates === keyType) return []
   return [
     {
-      what: `kubeadm would not create ${keyType} keys: ${kubeadm.noAlgorithm}`,
-      why: 'kubeadm certs renew and kubeadm join would create keys of another type; correct ClusterConfiguration first',
+      what: `kubeadm would not create ${keyType} keys: ${noAlgorithm.why}`,
+      why: `kubeadm certs renew and kubeadm join would create ${noAlgorithm.creates} keys; correct ClusterConfiguration first`,
       next: 'kubectl -n kube-system edit configmap kubeadm-config',
     },
   ]

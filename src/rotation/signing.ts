@@ -62,7 +62,7 @@ export function encryptionAlgorithm(
   { keyType }: Pick<Target, 'keyType'>,
 ): readonly Task[] {
   if (kubeadm === undefined || keyType === undefined) return []
-  if (algorithmIn(kubeadm) === keyType) return []
+  if (keyType === algorithmIn(kubeadm) || keyType === kubeadm.noAlgorithm?.creates) return []
   return [patch(kubeadmConfig, kubeadm.version, { kind: 'encryption-algorithm', keyType })]
 }
 

@@ -314,8 +314,8 @@ export interface KubeadmSnapshot {
   readonly kubernetesVersion?: string
   /** As written; kubeadm's default is RSA-2048. */
   readonly encryptionAlgorithm?: string
-  /** Why kubeadm does not use encryptionAlgorithm. */
-  readonly noAlgorithm?: string
+  /** Why kubeadm does not use encryptionAlgorithm, and the type of the keys that it creates instead. */
+  readonly noAlgorithm?: { readonly why: string; readonly creates: string }
   /** extraArgs by component, e.g. controllerManager. */
   readonly extraArgs: Readonly<Record<string, Flags>>
   /** Version of the Secret kubeadm-certs; absent when there is none. */

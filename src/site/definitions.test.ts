@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ProcessFacts } from '../pki/node-access.ts'
-import { encryptionAlgorithmOf, ownProcess, whyNoAlgorithm } from './definitions.ts'
+import { encryptionAlgorithmOf, ownProcess, withoutAlgorithm } from './definitions.ts'
 
 const flags = { name: 'cp1', 'data-dir': '/var/lib/etcd', 'listen-client-urls': 'https://127.0.0.1:2379' }
 
@@ -31,19 +31,28 @@ test('takes the youngest of several, and without a manifest only a single one', 
 })
 
 test.for([
-  ['apiVersion: kubeadm.k8s.io/v1beta4\nencryptionAlgorithm: ECDSA-P256\n', 'ECDSA-P256', undefined],
-  ['apiVersion: kubeadm.k8s.io/v1\n', undefined, undefined],
-  ['apiVersion: kubeadm.k8s.io/v1beta3\n', undefined, /^kubeadm.k8s.io\/v1beta3 has no encryptionAlgorithm/],
+  ['apiVersion: kubeadm.k8s.io/v1beta4\nencryptionAlgorithm: ECDSA-P256\n', 'ECDSA-P256', []],
+  ['apiVersion: kubeadm.k8s.io/v1\n', undefined, []],
   [
-    'apiVersion: kubeadm.k8s.io/v1beta4\nfeatureGates: {PublicKeysECDSA: false}\n',
+    'apiVersion: kubeadm.k8s.io/v1beta3\n',
     undefined,
-    /^its feature gate PublicKeysECDSA takes precedence/,
+    [/^kubeadm.k8s.io\/v1beta3 has no encryptionAlgorithm/, 'RSA-2048'],
   ],
-  ['encryptionAlgorithm: [ECDSA-P256]\n', undefined, undefined],
-] as const)('%j has encryptionAlgorithm %s', async ([text, algorithm, why]) => {
+  [
+    'featureGates: {PublicKeysECDSA: false}\n',
+    undefined,
+    [/^its feature gate PublicKeysECDSA takes/, 'RSA-2048'],
+  ],
+  [
+    'featureGates: {PublicKeysECDSA: true}\n',
+    undefined,
+    [/^its feature gate PublicKeysECDSA takes/, 'ECDSA-P256'],
+  ],
+  ['encryptionAlgorithm: [ECDSA-P256]\n', undefined, []],
+] as const)('%j has encryptionAlgorithm %s', async ([text, algorithm, [why, creates]]) => {
   const configuration = `kind: ClusterConfiguration\n${text}`
   expect(await encryptionAlgorithmOf(configuration)).toBe(algorithm)
-  const said = await whyNoAlgorithm(configuration)
-  if (why === undefined) expect(said).toBeUndefined()
-  else expect(said).toMatch(why)
+  expect(await withoutAlgorithm(configuration)).toEqual(
+    why === undefined ? undefined : { why: expect.stringMatching(why), creates },
+  )
 })

@@ -1,10 +1,10 @@
 import { readDocuments } from '../kubeconfig/documents.ts'
-import { itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
+import { isTrue, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import { type Flags, flagsOf, programOf } from '../pki/component-flags.ts'
 import type { ProcessFacts } from '../pki/node-access.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
 import { environmentFiles, type UnitFile, unitCommands } from '../pki/systemd-unit.ts'
-import type { ComponentName, ComponentSnapshot } from '../rotation/snapshot.ts'
+import type { ComponentName, ComponentSnapshot, KubeadmSnapshot } from '../rotation/snapshot.ts'
 import type { NodeFile } from './node-files.ts'
 
 export const componentNames: readonly ComponentName[] = [
@@ -131,15 +131,17 @@ export async function encryptionAlgorithmOf(text: string): Promise<string | unde
 }
 
 /**
- * Returns why kubeadm ignores or rejects encryptionAlgorithm in this ClusterConfiguration. kubeadm up to 1.36 lets the feature gate
- * take precedence (cmd/kubeadm/app/apis/kubeadm/types.go).
+ * Returns why kubeadm ignores or rejects encryptionAlgorithm in this ClusterConfiguration, and the type of the keys that it creates
+ * instead. kubeadm up to 1.36 lets the feature gate take precedence (cmd/kubeadm/app/apis/kubeadm/types.go).
  */
-export async function whyNoAlgorithm(text: string): Promise<string | undefined> {
+export async function withoutAlgorithm(text: string): Promise<KubeadmSnapshot['noAlgorithm']> {
   const root = await clusterConfiguration(text)
-  if (valueAt(root, 'featureGates', 'PublicKeysECDSA') !== undefined)
-    return 'its feature gate PublicKeysECDSA takes precedence over encryptionAlgorithm'
+  const gate = valueAt(root, 'featureGates', 'PublicKeysECDSA')
+  const why = 'its feature gate PublicKeysECDSA takes precedence over encryptionAlgorithm'
+  if (gate !== undefined) return { why, creates: isTrue(gate) ? 'ECDSA-P256' : 'RSA-2048' }
   const version = textOf(valueAt(root, 'apiVersion')) ?? ''
-  return /\/v1beta[1-3]$/.test(version) ? `${version} has no encryptionAlgorithm` : undefined
+  if (!/\/v1beta[1-3]$/.test(version)) return undefined
+  return { why: `${version} has no encryptionAlgorithm`, creates: 'RSA-2048' }
 }
 
 async function clusterConfiguration(text: string): Promise<Node | undefined> {

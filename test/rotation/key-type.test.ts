@@ -7,6 +7,7 @@ import { renderProgress } from '../../src/output/rotation/status.ts'
 import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
 import { etcdPlaybook } from '../../src/rotation/etcd/playbook.ts'
 import { keyTypeRefusals } from '../../src/rotation/key-type.ts'
+import { encryptionAlgorithm } from '../../src/rotation/signing.ts'
 import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import type { Target } from '../../src/rotation/target.ts'
 import type { KubeadmKeyType } from '../../src/x509/new-key.ts'
@@ -308,7 +309,11 @@ describe('is refused', () => {
     ])
     expect(refusals(older, { ...target, keyType: 'ECDSA-P256' })).toEqual([])
     expect(refusals(older, target, false)).toEqual([])
-    const gated = kubeadm({ noAlgorithm: 'its feature gate says so' })
+    const gated = kubeadm({ noAlgorithm: { why: 'its feature gate says so', creates: 'ECDSA-P256' } })
+    const same = { ...target, keyType: 'ECDSA-P256' } as const
+    expect(refusals(gated, same)).toEqual([])
+    expect(encryptionAlgorithm(gated, same)).toEqual([])
+    expect(encryptionAlgorithm(observed, same)).toHaveLength(1)
     expect(refusals(gated, target).map(({ what }) => what)).toEqual([
       'kubeadm would not create ECDSA-P384 keys: its feature gate says so',
     ])
