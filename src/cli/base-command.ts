@@ -104,15 +104,13 @@ export abstract class KcertCommand extends Command {
     command: Input<F, B, A>,
     argv = this.argv,
   ): Promise<ParserOutput<F, B, A> & { readonly operands: readonly string[] }> {
-    const { strict, args = {} } = command
+    const { args = {} } = command
     const { argv: line, template } = withoutTemplate(argv, this.flagShapes())
     if (template !== undefined) {
       const { parseJsonPath } = await import('../output/jsonpath.ts')
       this.template = parseJsonPath(template)
     }
-    const takesMany =
-      strict === false ||
-      Object.values<{ readonly multiple?: boolean }>(args).some(({ multiple }) => multiple)
+    const takesMany = Object.values<{ readonly multiple?: boolean }>(args).some(({ multiple }) => multiple)
     if (!takesMany) {
       const parsed = await super.parse(command, line)
       this.hasHeadings = parsed.flags['no-headers'] !== true
@@ -214,7 +212,7 @@ export abstract class KcertCommand extends Command {
       id: this.id ?? '',
       argv: this.argv,
       shapes: this.flagShapes(),
-      takesOperands: this.ctor.strict === false || Object.keys(this.ctor.args ?? {}).length > 0,
+      takesOperands: Object.keys(this.ctor.args ?? {}).length > 0,
     })
     try {
       process.exitCode = await this.fail(known)

@@ -247,7 +247,7 @@ export const requiredInventoryFlag = value('FILE', 'inventory that says how to r
 })
 
 /** Every node of the inventory: `--all-nodes`, in the style of kubectl's `--all-namespaces`. */
-export const allNodesFlag = boolean(`every node of the inventory (default inventory ${defaultInventory})`, {
+export const allNodesFlag = boolean(`all nodes of the inventory (without -i: ${defaultInventory})`, {
   helpGroup: 'NODES',
   exclusive: ['node'],
 })

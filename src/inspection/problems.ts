@@ -21,7 +21,8 @@ export const problemCodes = {
 
   // keys, certificates and CAs that belong together
   KEY_MISMATCH: 'critical: The private key does not match the certificate, or sa.pub does not match sa.key.',
-  CA_NOT_IN_BUNDLE: 'critical: None of the CAs in the bundle that verifies the certificate signed it.',
+  CA_NOT_IN_BUNDLE:
+    'critical: The bundle with which the certificate is verified does not contain the CA that signed it.',
   KUBECONFIG_CA_NOT_OF_SERVER:
     'critical: The CA in a kubeconfig did not sign the certificate that its API server serves.',
   KUBECONFIG_CA_NOT_OF_CLIENT: 'warning: The CA in a kubeconfig did not sign its client certificate.',

@@ -56,7 +56,7 @@ export function settingsOf(flags: RotationSettingsFlags, given: GivenCas): Parti
     ...(reason === undefined ? {} : { reason }),
     ...(flags.proof === undefined ? {} : { proof: flags.proof }),
     ...(flags['new-keys'] || isCompromise ? { newKeys: true } : {}),
-    ...(algorithm === undefined ? {} : { keyType: keyTypeOf(algorithm) }),
+    ...(algorithm === undefined ? {} : { keyType: kubeadmKeyTypeOf(algorithm) }),
     ...(flags['max-unavailable'] === undefined ? {} : { atOnce: flags['max-unavailable'] }),
     ...(flags['trust-reloading-clients'] === false ? { trustsReloadingClients: false } : {}),
     ...(flags['accept-outage'] ? { acceptsOutage: true } : {}),
@@ -68,7 +68,7 @@ export function settingsOf(flags: RotationSettingsFlags, given: GivenCas): Parti
 }
 
 /** Returns kubeadm's name of a key type, in any of the spellings that other commands accept. Throws KCERT_USAGE. */
-function keyTypeOf(text: string): KubeadmKeyType {
+function kubeadmKeyTypeOf(text: string): KubeadmKeyType {
   const name = keyTypeName(parseKeyType(text))
   const found = kubeadmKeyTypes.find((one) => one === name)
   if (found !== undefined) return found
