@@ -101,6 +101,7 @@ const rehearsals: readonly Rehearsal[] = [
   { name: 'etcd-ca', request: large, run: rotatedEtcd },
   { name: 'etcd-database', request: { ...large, addons: false }, run: rotatedDatabase },
   { name: 'sa-key', request: large, run: rotatedServiceAccountKey },
+  { name: 'everything', request: large, run: rotatedEverything },
   { name: 'rollbacks', request: small, run: rolledBack },
   { name: 'kills', request: small, run: killed },
   { name: 'runbook', request: small, reach: readersOnNodes, run: byScripts },
@@ -125,6 +126,7 @@ async function watched(
   operator: RotationOperator,
   commands: readonly Step[],
   joining: readonly string[] = [],
+  mayRestart = cluster.spec.allFlags || cluster.spec.flavour === 'plain',
 ): Promise<string> {
   const before = cluster.spec.flavour === 'kubeadm' ? staticPods(cluster) : {}
   const oldCa = oldCaOf(cluster)
@@ -147,7 +149,7 @@ async function watched(
     ...(joining.length > 0 ? [`joined afterwards          ${joining.join(', ')}`] : []),
   ]
   const report = `${text}${lines.join('\n')}\n`
-  const allowed = cluster.spec.allFlags || cluster.spec.flavour === 'plain' ? evidence.restarted.length : 0
+  const allowed = mayRestart ? evidence.restarted.length : 0
   if (faults - allowed + changed.length + holders.length + accepting.length > 0) throw new Error(report)
   return report
 }
@@ -200,17 +202,8 @@ async function upgradedBetween(cluster: Cluster, operator: RotationOperator, pha
 async function rotatedEtcd(cluster: Cluster, operator: RotationOperator): Promise<string> {
   const pods = staticPods(cluster)
   const oldCa = readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/etcd/ca.crt'), 'utf8')
-  const ca = ['--ca', 'etcd']
-  const untested = untestedFlags(cluster)
-  const notBack = await toFourAndBack(cluster, operator, ca)
-  const rotate = async (): Promise<readonly Expectation[]> => {
-    const from = new Date().toISOString()
-    await operator.run([...ca, ...untested, '--all'])
-    // No trust failure is allowed. Members and API servers restart, and leadership moves once.
-    const allow = ['ok', 'refused', 'cut', 'forbidden', 'http', 'error', 'timeout', 'failures', 'starting']
-    return [{ from, until: new Date().toISOString(), allow, because: 'etcd and API servers restart' }]
-  }
-  const evidence = await rotateUnderWatch(cluster, operator, rotate)
+  const notBack = await toFourAndBack(cluster, operator, ['--ca', 'etcd'])
+  const evidence = await rotateUnderWatch(cluster, operator, () => rotateEtcd(cluster, operator))
   const after = staticPods(cluster)
   const changed = changedNames(pods, after)
   const holders = await holdersOf(cluster, oldCa)
@@ -227,6 +220,18 @@ async function rotatedEtcd(cluster: Cluster, operator: RotationOperator): Promis
   const faults = evidence.verdict.unexpected.length + notBack.length + changed.length + holders.length
   if (faults > 0 || evidence.restarted.length !== restarts || !isNew) throw new Error(report)
   return report
+}
+
+async function rotateEtcd(
+  cluster: Cluster,
+  operator: RotationOperator,
+  flags: readonly string[] = [],
+): Promise<readonly Expectation[]> {
+  const from = new Date().toISOString()
+  await operator.run(['--ca', 'etcd', ...flags, ...untestedFlags(cluster), '--all'])
+  // No trust failure is allowed. Members and API servers restart, and leadership moves once.
+  const allow = ['ok', 'refused', 'cut', 'forbidden', 'http', 'error', 'timeout', 'failures', 'starting']
+  return [{ from, until: new Date().toISOString(), allow, because: 'etcd and API servers restart' }]
 }
 
 /**
@@ -317,31 +322,8 @@ async function rotatedServiceAccountKey(cluster: Cluster, operator: RotationOper
   const keyOf = (node: string): string =>
     readFileSync(cluster.hostPath(node, '/etc/kubernetes/pki/sa.pub'), 'utf8')
   const oldKey = keyOf('cp1')
-  const untested = untestedFlags(cluster)
   const notBack = await toFourAndBack(cluster, operator)
-  const rotate = async (): Promise<readonly Expectation[]> => {
-    const from = new Date().toISOString()
-    await operator.run([...untested, '--through', '5'])
-    await restartPods(cluster)
-    await operator.run([...untested, '--all', '--proof', 'pods', ...waiversOfBarePods])
-    // No valid credential may be rejected. Each API server restarts three times, and kubelets restart.
-    const allow = ['ok', 'refused', 'cut', 'http', 'error', 'timeout', 'failures', 'starting', 'forbidden']
-    const because = 'API servers and kubelets restart'
-    const drops = operator
-      .journal()
-      .find((entry) => entry.kind === 'phase' && entry.phase === 7 && entry.event === 'started')?.time
-    return [
-      { from, until: new Date().toISOString(), allow, because },
-      // The prober requested this token for a day, and the operator did not replace it.
-      {
-        credential: 'token',
-        from: drops ?? from,
-        allow: ['ok', 'unauthorized'],
-        because: 'the old key is dropped',
-      },
-    ]
-  }
-  const evidence = await rotateUnderWatch(cluster, operator, rotate)
+  const evidence = await rotateUnderWatch(cluster, operator, () => rotateServiceAccountKey(cluster, operator))
   const after = staticPods(cluster)
   const changed = changedNames(pods, after)
   const accepting = Object.entries(await answersToToken(cluster, readFileSync(probeFiles.token, 'utf8')))
@@ -360,6 +342,69 @@ async function rotatedServiceAccountKey(cluster: Cluster, operator: RotationOper
   const faults = [evidence.verdict.unexpected, notBack, changed, holders, accepting, differing]
   if (faults.some(({ length }) => length > 0) || keyOf('cp1') === oldKey) throw new Error(report)
   return report
+}
+
+async function rotateServiceAccountKey(
+  cluster: Cluster,
+  operator: RotationOperator,
+): Promise<readonly Expectation[]> {
+  const untested = untestedFlags(cluster)
+  const from = new Date().toISOString()
+  await operator.run([...untested, '--through', '5'])
+  await restartPods(cluster)
+  await operator.run([...untested, '--all', '--proof', 'pods', ...waiversOfBarePods])
+  // No valid credential may be rejected. Each API server restarts three times, and kubelets restart.
+  const allow = ['ok', 'refused', 'cut', 'http', 'error', 'timeout', 'failures', 'starting', 'forbidden']
+  const because = 'API servers and kubelets restart'
+  const drops = operator
+    .journal()
+    .find((entry) => entry.kind === 'phase' && entry.phase === 7 && entry.event === 'started')?.time
+  return [
+    { from, until: new Date().toISOString(), allow, because },
+    // The prober requested this token for a day, and the operator did not replace it.
+    {
+      credential: 'token',
+      from: drops ?? from,
+      allow: ['ok', 'unauthorized'],
+      because: 'the old key is dropped',
+    },
+  ]
+}
+
+/**
+ * All CAs and the service account key, to ECDSA and back to RSA, each time under one watch. Each direction has its own journals.
+ * No connection fails because of trust, and no valid token is rejected.
+ */
+async function rotatedEverything(cluster: Cluster, operator: RotationOperator): Promise<string> {
+  const toEcdsa = await rotateAllTo(cluster, operator, 'ECDSA-P256')
+  const back = await RotationOperator.open(cluster)
+  try {
+    return `to ECDSA\n${toEcdsa}back to RSA\n${await rotateAllTo(cluster, back, 'RSA-2048', ['w2', 'cp4'])}`
+  } finally {
+    back.close()
+  }
+}
+
+async function rotateAllTo(
+  cluster: Cluster,
+  operator: RotationOperator,
+  keyType: string,
+  joining: readonly string[] = [],
+): Promise<string> {
+  const algorithm = ['--algorithm', keyType]
+  const steps: readonly Step[] = [
+    () => rotateEtcd(cluster, operator, algorithm),
+    async () => {
+      operator.rotation = 'rotate-sa-key'
+      try {
+        return await rotateServiceAccountKey(cluster, operator)
+      } finally {
+        operator.rotation = 'rotate-ca'
+      }
+    },
+    [...all, ...algorithm],
+  ]
+  return watched(cluster, operator, steps, joining, true)
 }
 
 /** The owners restart their pods, so that programs which read their token only once read the new one. */
