@@ -15,11 +15,14 @@ export interface Way {
   readonly kubeconfig: string
   /** GET /apis/…" for each call, in order. */
   readonly calls: readonly string[]
+  /** From now on, open watches get nothing more, and stay open. */
+  silence(): void
 }
 
 interface Plan {
   readonly calls: string[]
   readonly fault: { readonly kind: FaultKind; readonly at: number } | undefined
+  readonly watches: Set<() => void>
 }
 
 export interface FaultyProxy {
@@ -50,10 +53,16 @@ export async function startFaultyProxy(kubeconfig: string, keys: ClusterSpec['ke
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   return {
     way(file, fault) {
-      const plan: Plan = { calls: [], fault }
+      const plan: Plan = { calls: [], fault, watches: new Set() }
       const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}/${plans.push(plan) - 1}`
       writeFileSync(file, kubeconfigOf(base, signingCa.certificate), { mode: 0o600 })
-      return { kubeconfig: file, calls: plan.calls }
+      return {
+        kubeconfig: file,
+        calls: plan.calls,
+        silence: () => {
+          for (const silence of plan.watches) silence()
+        },
+      }
     },
     close: () => end(server, upstream.agent),
   }
@@ -117,6 +126,10 @@ function pass({ request, response, path, plan }: Passing, upstream: Upstream): v
     if (kind !== undefined) return afterwards(kind, answer, request, response)
     response.writeHead(answer.statusCode ?? 0, answer.headers)
     answer.pipe(response)
+    if (!path.includes('watch=true')) return
+    const silence = (): void => void answer.unpipe(response).resume()
+    plan.watches.add(silence)
+    response.on('close', () => plan.watches.delete(silence))
   })
   onward.on('error', () => request.socket.destroy())
   // A watch without a client is closed upstream, too.

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { ageCertificates, failPower } from './aging.ts'
 import { readersOnNodes, runPhaseByHand } from './by-hand.ts'
 import { sleep, until } from './command.ts'
+import { killedControllers } from './controller-kills.ts'
 import { disturbMembers, withHistory } from './etcd-history.ts'
 import { tryEveryCommand } from './every-command.ts'
 import { type Cluster, withCluster } from './fixture.ts'
@@ -102,6 +103,7 @@ const rehearsals: readonly Rehearsal[] = [
   { name: 'etcd-database', request: { ...large, addons: false }, run: rotatedDatabase },
   { name: 'sa-key', request: large, run: rotatedServiceAccountKey },
   { name: 'everything', request: large, run: rotatedEverything },
+  { name: 'controller', request: { ...large, addons: false }, run: killedControllers },
   { name: 'rollbacks', request: small, run: rolledBack },
   { name: 'kills', request: small, run: killed },
   { name: 'runbook', request: small, reach: readersOnNodes, run: byScripts },
