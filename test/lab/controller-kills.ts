@@ -46,9 +46,18 @@ export async function killedControllers(cluster: Cluster): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'kcert-controller-'))
   const connection = await openWith(cluster.kubeconfig, 10_000)
   writeFileSync(join(folder, 'policy.yaml'), policy, { mode: 0o600 })
+  let port = 19_465
   const start = (kubeconfig: string): Daemon =>
     new Daemon(
-      ['controller', '--approve', 'policy.yaml', '--listen', '127.0.0.1:0', '--kubeconfig', kubeconfig],
+      [
+        'controller',
+        '--approve',
+        'policy.yaml',
+        '--listen',
+        `127.0.0.1:${port++}`,
+        '--kubeconfig',
+        kubeconfig,
+      ],
       folder,
     )
   try {
