@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest'
-import { readKubeletConfiguration, withKubeletFlags } from './kubelet-configuration.ts'
+import {
+  dropInPatterns,
+  orderedDropIns,
+  readKubeletConfiguration,
+  withKubeletFlags,
+} from './kubelet-configuration.ts'
 
 const config = '/var/lib/kubelet/config.yaml'
 
@@ -97,4 +102,45 @@ healthzBindAddress: 127.0.0.1
     address: '0.0.0.0',
     healthzBindAddress: '127.0.0.1',
   })
+})
+
+test('drop-ins take precedence in order, and feature gates add up', async () => {
+  const dropIn = (path: string, ...lines: string[]) => {
+    const head = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n'
+    return { path, text: `${head}${lines.join('\n')}\n` }
+  }
+  const first = dropIn(
+    '/d/10.conf',
+    'authentication: {x509: {clientCAFile: /first/ca.crt}}',
+    'serverTLSBootstrap: true',
+    'tlsCertFile: pki/tls.crt',
+    'featureGates: {A: true, B: true}',
+  )
+  const second = dropIn('/d/20.conf', 'serverTLSBootstrap: false', 'featureGates: {B: false}')
+  expect(await readKubeletConfiguration(kubeadms, config, [first, second])).toEqual({
+    clientCaFile: '/first/ca.crt',
+    rotateCertificates: true,
+    serverTlsBootstrap: false,
+    staticPodPath: '/etc/kubernetes/manifests',
+    // Relative to the folder of the process, not to that of the file.
+    tlsCertFile: '/pki/tls.crt',
+    featureGates: { A: true, B: false },
+  })
+  const malformed = { path: '/d/30.conf', text: 'kind: Pod\n' }
+  await expect(readKubeletConfiguration(kubeadms, config, [first, malformed])).rejects.toMatchObject({
+    code: 'KCERT_MANIFEST_MALFORMED',
+  })
+})
+
+test('drop-ins are ordered like the kubelet walks their folder', () => {
+  const flags = { 'config-dir': '/etc/k[1]' }
+  expect(dropInPatterns(flags)).toEqual(['/etc/k[[]1]/*.conf', '/etc/k[[]1]/*/*.conf'])
+  expect(dropInPatterns({})).toEqual([])
+  const matched = ['/etc/k[1]/b.conf', '/etc/k[1]/a.conf', '/etc/k[1]/a/z.conf', '/etc/kx/c.conf']
+  expect(orderedDropIns(flags, matched)).toEqual([
+    '/etc/k[1]/a/z.conf',
+    '/etc/k[1]/a.conf',
+    '/etc/k[1]/b.conf',
+  ])
+  expect(orderedDropIns({}, matched)).toEqual([])
 })

@@ -1,4 +1,5 @@
 import { posix } from 'node:path'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocumentOfKind, readDocuments } from '../kubeconfig/documents.ts'
 import { entriesOf, isTrue, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
@@ -30,12 +31,47 @@ export interface KubeletConfiguration {
   readonly featureGates: Readonly<Record<string, boolean>>
 }
 
+/** A configuration file in the folder of a kubelet's flag --config-dir. */
+export interface DropIn {
+  readonly path: string
+  readonly text: string
+}
+
 /**
- * Returns the settings in a kubelet's configuration file. Its paths are relative to the folder of `path`. Throws
- * KCERT_MANIFEST_MALFORMED for any other file.
+ * Returns the settings in a kubelet's configuration file and its drop-ins, of which later ones take precedence. Paths in the file are
+ * relative to the folder of `path`. Throws KCERT_MANIFEST_MALFORMED for any other file.
  */
-export async function readKubeletConfiguration(text: string, path: string): Promise<KubeletConfiguration> {
-  return settingsIn(await configurationOf(text), path)
+export async function readKubeletConfiguration(
+  text: string,
+  path: string,
+  dropIns: readonly DropIn[] = [],
+): Promise<KubeletConfiguration> {
+  let merged = settingsIn(await configurationOf(text), path)
+  for (const dropIn of dropIns) {
+    // The kubelet does not resolve their paths (cmd/kubelet/app/server.go, mergeKubeletConfigurations), and systemd starts it in /.
+    const { featureGates, ...settings } = settingsIn(await configurationOf(dropIn.text), '/')
+    merged = { ...merged, ...given(settings), featureGates: { ...merged.featureGates, ...featureGates } }
+  }
+  return merged
+}
+
+/** Returns patterns of the drop-ins that a kubelet with these flags reads: the files *.conf below the folder of --config-dir. */
+export function dropInPatterns({ 'config-dir': folder }: Flags): string[] {
+  if (folder === undefined || folder === '') return []
+  const literal = folder.replace(/[*?[]/g, '[$&]')
+  return [`${literal}/*.conf`, `${literal}/*/*.conf`]
+}
+
+/** Returns the matches of these patterns in the order in which the kubelet merges them: Go's filepath.WalkDir sorts each folder. */
+export function orderedDropIns(flags: Flags, matches: readonly string[]): string[] {
+  const { 'config-dir': folder = '' } = flags
+  return matches
+    .filter((path) => folder !== '' && path.startsWith(`${folder}/`) && path.endsWith('.conf'))
+    .toSorted((a, b) => {
+      const [x, y] = [a.split('/'), b.split('/')]
+      const at = x.findIndex((part, index) => part !== y[index])
+      return at === -1 ? 0 : (x[at] ?? '') < (y[at] ?? '') ? -1 : 1
+    })
 }
 
 /**

@@ -9,6 +9,7 @@ import { kubeadmFolders } from '../pki/kubeadm.ts'
 import { kubeletFile } from '../pki/kubelet.ts'
 import {
   changedSettings,
+  type DropIn,
   type KubeletConfiguration,
   readInstanceConfiguration,
   readKubeletConfiguration,
@@ -18,6 +19,7 @@ import type { FileContent, NodeAccess, ReadFile } from '../pki/node-access.ts'
 import type { Notify } from '../rotation-io/recovering.ts'
 import { Backup } from '../site/backups.ts'
 import { linkedFrom } from '../site/certificate-files.ts'
+import { dropInsOn } from '../site/kubelet-drop-ins.ts'
 import { textOf } from '../site/node-files.ts'
 import type { Clock } from '../system/clock.ts'
 
@@ -63,7 +65,8 @@ export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}):
     })
   }
   if (kubeconfig.found === 'unreadable') throw unreadable(node, kubeconfigPath)
-  const configured = withKubeletFlags(await configurationOf(configuration, configPath), flags)
+  const dropIns = await dropInsOn(node, flags)
+  const configured = withKubeletFlags(await configurationOf(configuration, configPath, dropIns), flags)
   const clientCa = await readThrough(node, configured.clientCaFile ?? `${kubeadmFolders.pki}/ca.crt`)
   const content = kubeconfig.found === 'file' ? kubeconfig.content : undefined
   const { caFiles, named } = await namedIn(node, kubeconfigPath, content)
@@ -126,10 +129,14 @@ async function readThrough(node: NodeAccess, path: string): Promise<FileContent>
   return { path, found: 'absent' }
 }
 
-async function configurationOf(file: FileContent, path: string): Promise<KubeletConfiguration> {
+async function configurationOf(
+  file: FileContent,
+  path: string,
+  dropIns: readonly DropIn[],
+): Promise<KubeletConfiguration> {
   const nothing = { featureGates: {} }
   if (file.found !== 'file') return nothing
-  return readKubeletConfiguration(textOf(file), path).catch(() => nothing)
+  return readKubeletConfiguration(textOf(file), path, dropIns).catch(() => nothing)
 }
 
 /** Returns the CAs of a kubeconfig, and the certificate and key files that it names in addition to the store's. */

@@ -19,6 +19,7 @@ import {
 import type { FileContent, NodeAccess, ProcessFacts, ReadFile } from '../pki/node-access.ts'
 import { linkedFrom } from '../site/certificate-files.ts'
 import { staticPodDefinitions } from '../site/definitions.ts'
+import { dropInsOn } from '../site/kubelet-drop-ins.ts'
 import { textOf } from '../site/node-files.ts'
 import { readCertificates } from '../x509/certificate.ts'
 
@@ -76,7 +77,7 @@ async function configurationOf(
     return undefined
   }
   try {
-    return await readKubeletConfiguration(textOf(file), path)
+    return await readKubeletConfiguration(textOf(file), path, await dropInsOn(node, flags))
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
     unread.push(`its configuration ${path} cannot be read: ${error.why ?? error.message}`)

@@ -2,7 +2,13 @@ import { onKcertError } from '../errors/caught.ts'
 import { given } from '../errors/given.ts'
 import { type Flags, flagsOf, flagWords } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
-import { readKubeletConfiguration, withKubeletFlags } from '../pki/kubelet-configuration.ts'
+import {
+  type DropIn,
+  dropInPatterns,
+  orderedDropIns,
+  readKubeletConfiguration,
+  withKubeletFlags,
+} from '../pki/kubelet-configuration.ts'
 import type { NodeAccess, ComponentName as NodeComponent, ProcessFacts } from '../pki/node-access.ts'
 import type { UnitFile } from '../pki/systemd-unit.ts'
 import { healthcheckPath, servingFlags, trustFlags } from '../rotation/etcd/members.ts'
@@ -33,6 +39,7 @@ import {
   unitDefinition,
 } from '../site/definitions.ts'
 import { isHealthy } from '../site/health.ts'
+import { unreadableDropIn } from '../site/kubelet-drop-ins.ts'
 import type { ListeningConfiguration } from '../site/listening.ts'
 import { type NodeFile, NodeFiles } from '../site/node-files.ts'
 import type { Site } from '../site/site.ts'
@@ -116,6 +123,8 @@ export class NodeWatch {
       if (asked.size + tried.size > before && round < mostRounds) continue
       this.paths = found.paths
       this.patterns = found.patterns
+      const unread = found.dropInPaths.find((path) => read.get(path)?.text === undefined)
+      if (unread !== undefined) throw unreadableDropIn(this.name, unread)
       return this.snapshot(found, read)
     }
   }
@@ -139,7 +148,7 @@ export class NodeWatch {
       const definition = unitDefinition(name, unit, textsOf(read, environment))
       if (definition !== undefined) units.push(definition)
     }
-    const kubelet = await this.kubeletOf(processes, units, read)
+    const kubelet = await this.kubeletOf(processes, units, read, matched)
     paths.push(...kubelet.paths)
     const manifests = matched.filter((path) => path.startsWith(`${kubelet.manifests}/`))
     const manifestFiles = manifests.flatMap((path) => read.get(path) ?? [])
@@ -169,13 +178,22 @@ export class NodeWatch {
     const patterns = [
       `${kubelet.manifests}/*`,
       ...kubeconfigPatterns,
+      ...kubelet.dropInPatterns,
       `${kubelet.folder}/kubelet-client-*.pem`,
       `${kubelet.folder}/kubelet-server-*.pem`,
       ...(hasApiServer
         ? folders.flatMap((folder) => [`${folder}/*`, `${folder}/old/*`, `${folder}/new/*`])
         : []),
     ]
-    return { paths: [...new Set(paths)], patterns, components: snapshots, kubelet: kubelet.snapshot, etcd }
+    const { snapshot, dropInPaths } = kubelet
+    return {
+      paths: [...new Set(paths)],
+      patterns,
+      components: snapshots,
+      kubelet: snapshot,
+      dropInPaths,
+      etcd,
+    }
   }
 
   private async componentOf(
@@ -232,14 +250,20 @@ export class NodeWatch {
     processes: readonly ProcessFacts[],
     units: readonly Definition[],
     read: ReadonlyMap<string, NodeFile>,
+    matched: readonly string[],
   ) {
     const running = processOf({ name: 'kubelet', argv: [] }, processes)
     const argv = running?.argv ?? units.find(({ name }) => name === 'kubelet')?.argv ?? []
     const flags = flagsOf(argv)
     const configPath = flags.config ?? '/var/lib/kubelet/config.yaml'
     const text = read.get(configPath)?.text
+    const dropInPaths = orderedDropIns(flags, matched)
+    const dropIns = dropInPaths.flatMap((path): DropIn[] => {
+      const its = read.get(path)?.text
+      return its === undefined ? [] : [{ path, text: its }]
+    })
     const configuration = withKubeletFlags(
-      text === undefined ? { featureGates: {} } : await readKubeletConfiguration(text, configPath),
+      text === undefined ? { featureGates: {} } : await readKubeletConfiguration(text, configPath, dropIns),
       flags,
     )
     const kubeconfig = flags.kubeconfig ?? `${kubeadmFolders.kubernetes}/kubelet.conf`
@@ -252,9 +276,8 @@ export class NodeWatch {
     const servingFile = asksForServing ? undefined : configuration.tlsCertFile
     const servingKeyFile = servingFile === undefined ? undefined : configuration.tlsPrivateKeyFile
     const isConfigRead = text !== undefined || flags.config === undefined
-    // The files of --config-dir may set more gates. kcert does not read them.
     const gates =
-      argv.length > 0 && isConfigRead && flags['config-dir'] === undefined
+      argv.length > 0 && isConfigRead
         ? [
             ...Object.entries(configuration.featureGates).map(([name, isOn]) => `${name}=${isOn}`),
             flags['feature-gates'] ?? '',
@@ -271,10 +294,20 @@ export class NodeWatch {
       ...(Object.keys(tls).length > 0 && { tls, configuration: configPath }),
       ...(running && { process: await this.processSnapshot(running, flags, configuration) }),
     }
-    const paths = [configPath, clientCaFile, kubeconfig, clientCurrent, servingCurrent, servingFile]
+    const paths = [
+      configPath,
+      ...dropInPaths,
+      clientCaFile,
+      kubeconfig,
+      clientCurrent,
+      servingCurrent,
+      servingFile,
+    ]
     return {
       snapshot,
       folder,
+      dropInPaths,
+      dropInPatterns: dropInPatterns(flags),
       manifests:
         configuration.staticPodPath ?? flags['pod-manifest-path'] ?? `${kubeadmFolders.kubernetes}/manifests`,
       paths: paths.filter((path) => path !== undefined),

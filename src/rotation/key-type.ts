@@ -179,7 +179,6 @@ function uncheckedClients(keyType: KubeadmKeyType): readonly string[] {
     'clients in Java, .NET, Python and other languages, in pods and outside: connect with each to a server with such a certificate',
     `programs that read a kubeconfig: they must read a key as ${label}`,
     'load balancers and proxies between clients and API servers: they must not restrict cipher suites or key types',
-    "cipher suites in files of a kubelet's --config-dir",
   ]
 }
 

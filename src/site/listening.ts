@@ -2,6 +2,7 @@ import { withoutBrackets } from '../errors/host-port.ts'
 import { type Flags, flagsOf, programOf } from '../pki/component-flags.ts'
 import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
 import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
+import { dropInsOn } from './kubelet-drop-ins.ts'
 import { textOf } from './node-files.ts'
 
 // Where components listen on their own node: from their command lines, and for kubelets also from their configuration.
@@ -76,7 +77,7 @@ function etcdHealth({ 'listen-metrics-urls': metrics, 'listen-client-urls': clie
   return { host, port: Number(url?.port || 2379), path: '/health', isTls: url?.protocol === 'https:' }
 }
 
-/** Returns the configuration file of a kubelet. Returns an empty one for other components, and if the file cannot be read. */
+/** Returns the configuration file of a kubelet, with its drop-ins. Returns an empty one for other components, and if the file cannot be read. */
 export async function configurationOf(
   node: NodeAccess | undefined,
   { program, argv }: Pick<ProcessFacts, 'program' | 'argv'>,
@@ -86,7 +87,7 @@ export async function configurationOf(
   try {
     const [file] = await node.readFiles([path])
     if (file?.found !== 'file') return {}
-    return await readKubeletConfiguration(textOf(file), path)
+    return await readKubeletConfiguration(textOf(file), path, await dropInsOn(node, flagsOf(argv)))
   } catch {
     return {}
   }

@@ -191,6 +191,11 @@ test('takes the version of a component from its image when there is no other sou
 
 const kubeletHead = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n'
 const configFlag = '--config=/var/lib/kubelet/config.yaml'
+const dropInFolder = '/etc/kubernetes/kubelet.conf.d'
+const dropIn = (...lines: string[]) => ({
+  content: Buffer.from(`${kubeletHead}${lines.join('\n')}\n`),
+  mode: 0o600,
+})
 
 test.each<[string, readonly string[], string, string | undefined]>([
   ['its configuration file', [configFlag], 'featureGates: {A: true, B: false}', 'A=true,B=false,'],
@@ -202,17 +207,39 @@ test.each<[string, readonly string[], string, string | undefined]>([
   ],
   ['no file and no flag', [], '', ''],
   ['a file that kcert cannot read', ['--config=/etc/other.yaml'], 'featureGates: {A: true}', undefined],
-  ['files of --config-dir', [configFlag, '--config-dir=/etc/kubernetes/kubelet.conf.d'], '', undefined],
+  [
+    'drop-ins',
+    [configFlag, `--config-dir=${dropInFolder}`],
+    'featureGates: {A: true, B: false}',
+    'A=true,B=true,',
+  ],
 ])('reads the feature gates of a kubelet from %s', async (_, flags, settings, gates) => {
   const cp1 = new MemoryNode('cp1', controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z') }))
   const content = Buffer.from(`${kubeletHead}${settings}\n`)
   cp1.files.set('/var/lib/kubelet/config.yaml', { content, mode: 0o600 })
+  cp1.files.set(`${dropInFolder}/10.conf`, dropIn('featureGates: {B: true}'))
   cp1.processes = [
     { program: 'kubelet', pid: 7, startTicks: 1, argv: ['/usr/bin/kubelet', ...flags] } as never,
   ]
   const site = (await sitesOf(new Map([['cp1', cp1]])))()
   const { kubelets } = await new SiteObserver(site).observe(['kubelets'])
   expect(kubelets.map((kubelet) => kubelet.gates)).toEqual([gates])
+})
+
+test('reads the client CA of a kubelet from a drop-in, and stops if a drop-in cannot be read', async () => {
+  const cp1 = new MemoryNode('cp1', controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z') }))
+  const argv = ['/usr/bin/kubelet', configFlag, `--config-dir=${dropInFolder}`]
+  cp1.processes = [{ program: 'kubelet', pid: 7, startTicks: 1, argv } as never]
+  cp1.files.set('/var/lib/kubelet/config.yaml', dropIn('authentication: {x509: {clientCAFile: /a/ca.crt}}'))
+  cp1.files.set(`${dropInFolder}/10.conf`, dropIn('authentication: {x509: {clientCAFile: /b/ca.crt}}'))
+  const observer = new SiteObserver((await sitesOf(new Map([['cp1', cp1]])))())
+  const { kubelets } = await observer.observe(['kubelets'])
+  expect(kubelets.map(({ clientCaFile }) => clientCaFile)).toEqual(['/b/ca.crt'])
+  cp1.files.set(`${dropInFolder}/20.conf`, { content: Buffer.alloc(300 * 1024, '#'), mode: 0o600 })
+  const { nodes } = await observer.observe(['nodes', 'kubelets'])
+  expect(nodes.map(({ unreachable }) => unreachable)).toEqual([
+    expect.stringContaining(`${dropInFolder}/20.conf cannot be read`),
+  ])
 })
 
 test('assumes nothing about the feature gates of a kubelet that does not run and has no unit', async () => {
