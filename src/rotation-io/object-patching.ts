@@ -65,9 +65,7 @@ export class ObjectPatching {
       if (change.kind !== 'copy' && change.kind !== 'token-secret') throw drift(this.parts.table, action)
     } else if (change.kind === 'token-secret') {
       // Of an earlier run. The observation shows whether it has a token. The operator must not hand over another Secret.
-      const wanted = tokenSecret(object, change.serviceAccount)
-      const { annotations = {} } = metadataOf(now) as { annotations?: Readonly<Record<string, unknown>> }
-      if (now.type === wanted.type && annotations[accountAnnotation] === change.serviceAccount) return
+      if (isTokenSecret(now, change.serviceAccount)) return
       throw drift(this.parts.table, action)
     } else if (!this.isMeant(action, now)) throw drift(this.parts.table, action)
     const [first = ''] = await this.parts.planes.names()
@@ -119,6 +117,7 @@ export class ObjectPatching {
 }
 
 const accountAnnotation = 'kubernetes.io/service-account.name'
+const tokenSecretType = 'kubernetes.io/service-account-token'
 
 /** Returns a Secret for which the controller manager signs a token of this service account, without an expiry. */
 export function tokenSecret(
@@ -128,9 +127,15 @@ export function tokenSecret(
   return {
     apiVersion: 'v1',
     kind: 'Secret',
-    type: 'kubernetes.io/service-account-token',
+    type: tokenSecretType,
     metadata: { namespace, name, annotations: { [accountAnnotation]: serviceAccount } },
   }
+}
+
+/** Returns true for a Secret as `tokenSecret` returns it. */
+export function isTokenSecret(object: ApiObject, serviceAccount: string): boolean {
+  const { annotations = {} } = metadataOf(object) as { annotations?: Readonly<Record<string, unknown>> }
+  return object.type === tokenSecretType && annotations[accountAnnotation] === serviceAccount
 }
 
 function resourceOf({ kind, namespace, name }: ObjectReference): Resource {

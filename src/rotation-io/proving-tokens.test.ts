@@ -12,11 +12,14 @@ interface Answers {
   readonly token?: unknown
   readonly reviews?: Readonly<Record<string, unknown>>
   readonly secret?: ApiObject | undefined
+  /** The Secret of an earlier run. */
+  readonly left?: ApiObject
+  readonly cannotDelete?: boolean
   readonly lines?: string
   readonly status?: number
 }
 
-function partsOf({ token, reviews = {}, secret, lines = '', status = 0 }: Answers) {
+function partsOf({ token, reviews = {}, secret, left, cannotDelete, lines = '', status = 0 }: Answers) {
   const created: { resource: string; object: ApiObject }[] = []
   const deleted: unknown[] = []
   const site = {
@@ -32,8 +35,11 @@ function partsOf({ token, reviews = {}, secret, lines = '', status = 0 }: Answer
         created.push({ resource, object })
         return object
       },
-      get: async () => secret,
-      delete: async (resource: unknown) => deleted.push(resource),
+      get: async () => (created.length === 0 ? left : secret),
+      delete: async (resource: unknown, preconditions?: unknown) => {
+        if (cannotDelete) throw new Error('403')
+        deleted.push(preconditions ?? resource)
+      },
     },
     node: (name: string) => ({
       name,
@@ -100,6 +106,28 @@ describe('the token of a new Secret', () => {
       metadata: { annotations: { 'kubernetes.io/service-account.name': 'default' } },
     })
     expect(deleted).toEqual([expect.objectContaining({ resource: 'secrets', namespace: 'kube-system' })])
+  })
+
+  test('of a killed run is deleted before the next one is created', async () => {
+    const annotations = { 'kubernetes.io/service-account.name': 'default' }
+    const left = { type: 'kubernetes.io/service-account-token', metadata: { uid: 'u1', annotations } }
+    const answers = { left, secret: withToken(rsa.legacyToken) }
+    const { parts, created, deleted } = partsOf(answers)
+    expect(await provingTokens(subject, parts)).toMatchObject({ ok: true })
+    expect(deleted).toEqual([{ uid: 'u1' }, expect.objectContaining({ name: 'kcert-token' })])
+    expect(created).toHaveLength(1)
+    // Another program's Secret stays.
+    const other = partsOf({ ...answers, left: { ...left, type: 'Opaque' } })
+    expect(await provingTokens(subject, other.parts)).toMatchObject({
+      ok: false,
+      detail: expect.stringContaining('kcert did not create Secret kube-system/kcert-token'),
+    })
+    expect([other.created, other.deleted]).toEqual([[], []])
+  })
+
+  test('proves nothing while the Secret cannot be deleted', async () => {
+    const { parts } = partsOf({ secret: withToken(rsa.legacyToken), cannotDelete: true })
+    await expect(provingTokens(subject, parts)).rejects.toThrow('403')
   })
 
   test('that is never signed proves nothing, and the Secret is deleted', async () => {

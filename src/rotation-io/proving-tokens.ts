@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { resources } from '../cluster/kinds.ts'
 import { type ApiObject, isObject } from '../cluster/malformed.ts'
+import { metadataOf } from '../cluster/objects.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
 import type { ProbeSubject } from '../rotation/action.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
@@ -10,7 +11,7 @@ import { numberIn } from '../site/etcd-metrics.ts'
 import { tokensOn } from '../site/service-account-keys.ts'
 import { nodeNamed, type Site } from '../site/site.ts'
 import { readServiceAccountToken } from '../x509/service-account-token.ts'
-import { tokenSecret } from './object-patching.ts'
+import { isTokenSecret, tokenSecret } from './object-patching.ts'
 import type { Parts } from './parts.ts'
 
 // What proves a rotation of the service account key. kcert requests tokens for itself. They stay in this file, expire after 10 minutes
@@ -72,12 +73,20 @@ async function secretToken(
   sleep: (ms: number) => Promise<unknown>,
 ): Promise<Verdict> {
   const { objects } = site
-  const name = `kcert-token-${site.clock().getTime().toString(36)}`
-  const at = { ...resources.secrets, namespace: account.namespace }
-  await objects.create(at, tokenSecret({ namespace: account.namespace, name }, account.name))
+  const { namespace } = account
+  const kind = { ...resources.secrets, namespace }
+  // The same name each time, so that the next run finds what a killed one left.
+  const at = { ...kind, name: 'kcert-token' }
+  const left = await objects.get(at)
+  if (left !== undefined) {
+    if (!isTokenSecret(left, account.name))
+      return { ok: false, detail: `kcert did not create Secret ${namespace}/${at.name}: delete or rename it` }
+    await objects.delete(at, { uid: String(metadataOf(left).uid) })
+  }
+  await objects.create(kind, tokenSecret(at, account.name))
   try {
     for (let tries = 0; tries < 20; tries++) {
-      const secret = await objects.get({ ...at, name })
+      const secret = await objects.get(at)
       const token = secret === undefined ? undefined : fieldOf(secret, 'data', 'token')
       if (token !== undefined) {
         const its = readServiceAccountToken(Buffer.from(token, 'base64').toString('utf8'))?.keyId
@@ -87,7 +96,8 @@ async function secretToken(
     }
     return { ok: false, detail: 'no controller manager signed the token of a new Secret within 10 s' }
   } finally {
-    await objects.delete({ ...at, name }).catch(() => {})
+    // A failure fails this attempt. The next one finds the Secret.
+    await objects.delete(at)
   }
 }
 
