@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { auditReport } from './evaluation.ts'
-import type { AuditEvent } from './event.ts'
+import { type AuditEvent, handshakeEvent } from './event.ts'
 import { KnownCredentials } from './known.ts'
 import { UsageTable } from './usage.ts'
 
@@ -14,13 +14,13 @@ const event = (changes: Partial<AuditEvent>): AuditEvent => ({
 })
 const reportOf = (
   events: readonly Partial<AuditEvent>[],
-  { asksForKeys = false, since = undefined as number | undefined, known = knownOf() } = {},
+  { asksForKeys = false, since = undefined as number | undefined, known = knownOf(), isLive = false } = {},
 ) => {
   const sinceMs = since === undefined ? undefined : at(since)
   const table = new UsageTable({ sinceMs: sinceMs ?? Number.NEGATIVE_INFINITY, nowMs: now.getTime() })
   for (const one of events) table.add(event(one))
   return auditReport(table, known, [], {
-    ...{ asksForCas: !asksForKeys, asksForKeys, sinceMs, listsAll: true, now },
+    ...{ asksForCas: !asksForKeys, asksForKeys, sinceMs, listsAll: true, isLive, now },
   })
 }
 const knownOf = () => new KnownCredentials({ cas: [], keyIds: new Set(['old']) })
@@ -107,4 +107,28 @@ test('a token that is found with two key IDs is old, in any order', () => {
     const use = { credentials: ['JTI=1'], username: 'system:serviceaccount:shop:cart' }
     expect(reportOf([use], { asksForKeys: true, known }).conclusion).toBe('used')
   }
+})
+
+describe('failed handshakes', () => {
+  const reason = 'remote error: tls: bad certificate'
+  test('without one, an old credential may still be used', () => {
+    const { conclusion, incomplete } = reportOf([], { since: 60, isLive: true })
+    expect(conclusion).toBe('unknown')
+    expect(incomplete).toEqual([expect.stringMatching(/no client that connects with an old certificate/)])
+  })
+
+  test('are listed by address and reason, and counted', () => {
+    const events = [1, 2, 3].map((minutes) => handshakeEvent(at(minutes), '10.0.0.7', reason))
+    const { conclusion, credentials, withoutCredentialId } = reportOf(events, { since: 60, isLive: true })
+    expect([conclusion, withoutCredentialId]).toEqual(['unknown', []])
+    expect(credentials).toEqual([
+      expect.objectContaining({
+        ...{ id: `HANDSHAKE=10.0.0.7 ${reason}`, kind: 'handshake', status: 'unknown', requests: 3 },
+        ...{ sourceIPs: ['10.0.0.7'], why: expect.stringContaining('trust only the old CA') },
+      }),
+    ])
+    // They say nothing about tokens.
+    const [asked] = reportOf(events, { since: 60, isLive: true, asksForKeys: true }).credentials
+    expect(asked?.status).toBeUndefined()
+  })
 })

@@ -20,6 +20,8 @@ export interface AuditQuestion {
   /** List the current credentials, too. */
   readonly listsAll: boolean
   readonly now: Date
+  /** The logs are those of failed TLS handshakes. */
+  readonly isLive?: boolean
   readonly apiServers?: ApiServers
 }
 
@@ -41,7 +43,7 @@ export function auditReport(
   logs: readonly LogReading[],
   question: AuditQuestion,
 ): AuditReport {
-  const { sinceMs, now, listsAll, apiServers = {} } = question
+  const { sinceMs, now, listsAll, isLive = false, apiServers = {} } = question
   const nowMs = now.getTime()
   const isAsked = question.asksForCas || question.asksForKeys
   const count = { old: 0, current: 0, unknown: 0 }
@@ -60,7 +62,7 @@ export function auditReport(
   const incomplete = [
     ...unreadOf(logs, nowMs),
     ...(isAsked ? servers.gaps : []),
-    ...timeGaps(table, { sinceMs, nowMs, concludes: isAsked }, apiServers),
+    ...(isLive ? [notInHandshakes] : timeGaps(table, { sinceMs, nowMs, concludes: isAsked }, apiServers)),
     ...gapsOf(table, question),
   ]
   const isUnknown = count.unknown > 0 || incomplete.length > 0
@@ -86,6 +88,9 @@ export function auditReport(
   }
 }
 
+const notInHandshakes =
+  'failed TLS handshakes show only clients that reject the certificate of an API server, or whose certificate it rejects. They show no client that connects with an old certificate, no token and no user. Log files that were compressed or deleted are not read'
+
 type Decision = Pick<AuditCredential, 'status' | 'why'>
 
 function statusOf(
@@ -96,11 +101,20 @@ function statusOf(
 ): Decision {
   const kind = kindOf(id)
   const isAsked =
-    kind === 'certificate' ? asksForCas : kind === 'other' ? asksForCas || asksForKeys : asksForKeys
+    kind === 'certificate' || kind === 'handshake'
+      ? asksForCas
+      : kind === 'other'
+        ? asksForCas || asksForKeys
+        : asksForKeys
   if (!isAsked) return {}
   if (known?.isOld !== undefined) return { status: known.isOld ? 'old' : 'current' }
   // A JWT of another issuer has an ID of the same form. Only service account tokens authenticate service accounts.
   if (kind === 'token' && users.length > 0 && !users.some(isServiceAccount)) return {}
+  if (kind === 'handshake')
+    return {
+      status: 'unknown',
+      why: 'the client may trust only the old CA, or present a certificate that the API server does not trust: find it at its address',
+    }
   if (kind === 'other') return { status: 'unknown', why: 'an unknown kind of credential' }
   if (kind === 'certificate')
     return {

@@ -33,12 +33,13 @@ export interface AuditEvent {
   readonly certificate: { readonly of: string; readonly pem: string } | undefined
 }
 
-/** How a credential ID begins, and what the credential is. The last two are not credential IDs of Kubernetes. */
+/** How a credential ID begins, and what the credential is. The last three are not credential IDs of Kubernetes. */
 export const credentialKinds = {
   'X509SHA256=': 'certificate',
   'JTI=': 'token',
   'SECRET=': 'legacy-token',
   'LEGACY=': 'legacy-token',
+  'HANDSHAKE=': 'handshake',
 } as const
 
 export type CredentialKind = (typeof credentialKinds)[keyof typeof credentialKinds] | 'other'
@@ -52,6 +53,15 @@ export function kindOf(id: string): CredentialKind {
 /** Returns the ID that kcert gives to the token in a Secret. Such tokens have no credential ID. */
 export function legacyTokenId(namespace: string, secret: string): string {
   return `SECRET=${namespace}/${secret}`
+}
+
+/** Returns the event of a failed TLS handshake, in which one side rejects the certificate of the other. No credential is known. */
+export function handshakeEvent(atMs: number, sourceIp: string, reason: string): AuditEvent {
+  return {
+    ...{ atMs, sourceIp, credentials: [`HANDSHAKE=${sourceIp} ${reason}`], isLast: true, isStale: false },
+    ...{ username: '', forwardedFor: '', userAgent: '', pod: '', node: '' },
+    ...{ issued: undefined, certificate: undefined },
+  }
 }
 
 type Json = Readonly<Record<string, unknown>>

@@ -5,9 +5,9 @@ import { described, header, optionalText, text, texts, time } from '../x509/json
 
 const credentialSchema = v.object({
   id: text(
-    'credential ID, as in audit events: "X509SHA256=" and the fingerprint of a certificate, or "JTI=" and the ID of a token. A legacy token has none: it is "SECRET=" and the namespace and name of its Secret, or "LEGACY=" and its service account',
+    'credential ID, as in audit events: "X509SHA256=" and the fingerprint of a certificate, or "JTI=" and the ID of a token. A legacy token has none: it is "SECRET=" and the namespace and name of its Secret, or "LEGACY=" and its service account. With --live: "HANDSHAKE=", the address of a client, and why its handshake failed',
   ),
-  kind: v.picklist(['certificate', 'token', 'legacy-token', 'other']),
+  kind: v.picklist(['certificate', 'token', 'legacy-token', 'handshake', 'other']),
   status: v.optional(
     described(
       v.picklist(['old', 'current', 'unknown']),

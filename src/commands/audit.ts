@@ -30,6 +30,8 @@ A token names its key (kid). If --sa-key or --known has this key, kcert verifies
 
 Without --ca and --sa-key, the report lists every credential.
 
+If the API servers write no audit log, --live lists the addresses of clients whose TLS handshake failed because one side rejects the certificate of the other. API servers log this only with --v=5. The list has no client that connects with an old certificate and no token, so the report never concludes that an old credential is unused.
+
 A use is a request that the API server received since --since. The report shows the user that authenticated, not an impersonated user. A client can choose its user agent. To limit its memory, kcert keeps at most 500,000 different credentials, and says so if there are more.`
 
   static override exitCodes = KcertCommand.exitsOf({
@@ -49,6 +51,8 @@ A use is a request that the API server received since --since. The report shows 
       'kcert audit audit-logs --sa-key old-sa.pub --cluster --since -1h --new-key-since 2026-11-25T10:00:00Z',
     'Read the logs of all API servers, on the nodes of kcert.yaml':
       'kcert audit --all-nodes --ca old-ca.crt --known pki --since -24h',
+    'Without audit logs, list clients that reject the new certificates of API servers':
+      'kcert audit --live --all-nodes --since -1h',
     'Read a log from standard input':
       'ssh cp1 sudo cat /var/log/kubernetes/audit/audit.log | kcert audit - --ca old-ca.crt --known pki',
     'List users of old certificates, for a script': `kcert audit audit-logs --ca old-ca.crt -o json | jq -r '.credentials[] | select(.status == "old") | .users[]'`,
@@ -77,6 +81,9 @@ A use is a request that the API server received since --since. The report shows 
     cluster: Flag.boolean(
       'search the Secrets, ConfigMaps and CSRs of the cluster that the kubeconfig selects',
     ),
+    live: Flag.boolean(
+      'without audit logs: read failed TLS handshakes in the logs of the API servers, on the nodes of the inventory',
+    ),
     all: Flag.boolean('list current credentials, too'),
     ...Flag.nodeFlags,
     inventory: Flag.inventoryFlag('none: logs on this machine'),
@@ -93,6 +100,11 @@ A use is a request that the API server received since --since. The report shows 
       throw new KcertError('KCERT_USAGE', '--node requires --inventory', {
         why: 'without an inventory, kcert reads logs on this machine',
         next: '--inventory kcert.yaml',
+      })
+    if (flags.live && (inventory === undefined || logs.length > 0))
+      throw new KcertError('KCERT_USAGE', '--live requires --inventory or --all-nodes, and no LOG', {
+        why: 'it reads the logs of running API servers on their nodes',
+        next: 'kcert audit --live --all-nodes --since -1h',
       })
     if (inventory === undefined && logs.length === 0)
       throw new KcertError('KCERT_USAGE', 'LOG is missing', {
@@ -115,7 +127,16 @@ A use is a request that the API server received since --since. The report shows 
       })
     const { report, exit } = await audit(
       {
-        ...{ logs, cas, keys, known, listsAll: flags.all, inventory, nodes: flags.node ?? [] },
+        ...{
+          logs,
+          cas,
+          keys,
+          known,
+          listsAll: flags.all,
+          isLive: flags.live,
+          inventory,
+          nodes: flags.node ?? [],
+        },
         ...{ since, newKeySince: instantOf(flags['new-key-since']) },
         cluster: flags.cluster ? { ...flags, cluster: flags['cluster-name'] } : undefined,
       },

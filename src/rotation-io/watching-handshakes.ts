@@ -20,7 +20,7 @@ export const handshakeErrors = 'apiserver_tls_handshake_errors_total'
 const pollMs = 2_000
 
 /** klog verbosity at which an API server logs the address of each client whose handshake fails. */
-const telling = 5
+export const telling = 5
 
 type Subject<Kind extends ProbeSubject['kind']> = Extract<ProbeSubject, { readonly kind: Kind }>
 
@@ -130,11 +130,8 @@ export class WatchingHandshakes {
     const { planes, site } = this.options
     const node = nodeOfProcess(at)
     try {
-      const aheadMs = await site.clockAheadMs(node)
-      const process = await running(planes.node(node))
-      const query = { pattern: 'TLS handshake error from', sinceMs: sinceMs + aheadMs, lines: 5_000 }
-      const text = await printedLog(planes.node(node), process, query)
-      return { failures: handshakeFailures(text, aheadMs).filter(({ atMs }) => atMs >= sinceMs - pollMs) }
+      const { failures } = await loggedHandshakes(site, planes.node(node), sinceMs)
+      return { failures: failures.filter(({ atMs }) => atMs >= sinceMs - pollMs) }
     } catch (error) {
       return { failures: [], why: `its log cannot be read: ${wordsOf(error)}` }
     }
@@ -170,6 +167,18 @@ function withReasons(
 ): ProbeAnswer {
   const given = isLogIncomplete ? reasons.filter((reason) => reason !== undefined && reason !== '') : []
   return { ...answer, detail: [detail, ...given].join('; ') }
+}
+
+const mostLines = 5_000
+
+/** Returns the failed handshakes in the log of the API server that runs on a node. Throws if there is none, or its log cannot be read. */
+export async function loggedHandshakes(site: Pick<Site, 'clockAheadMs'>, node: NodeAccess, sinceMs: number) {
+  const aheadMs = await site.clockAheadMs(node.name)
+  const process = await running(node)
+  const query = { pattern: 'TLS handshake error from', sinceMs: sinceMs + aheadMs, lines: mostLines }
+  const text = await printedLog(node, process, query)
+  const isCut = text.split('\n').length > mostLines
+  return { failures: handshakeFailures(text, aheadMs), isCut, process }
 }
 
 async function running(node: NodeAccess): Promise<ProcessFacts> {

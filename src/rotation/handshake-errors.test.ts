@@ -38,6 +38,9 @@ test('reads lines of containers, units and JSON logs, and ignores others', () =>
     '2026-11-21T11:00:04Z stderr F I1121 something else',
     '2026-11-21T11:00:05Z stderr F http: TLS handshake error from $(reboot):5: \u001b[2J\u202eEOF',
     'yesterday stderr F http: TLS handshake error from 10.0.0.9:5: EOF',
+    // Clients choose their user agents and paths.
+    '2026-11-21T11:00:06Z stderr F I1121 11:00:06.0 1 httplog.go:134] "HTTP" userAgent="http: TLS handshake error from 10.0.0.9:5: EOF"',
+    '2026-11-21T11:00:06Z stderr F {"ts":1.5,"msg":"HTTP","userAgent":"http: TLS handshake error from 10.0.0.9:5: EOF","v":3}',
   ].join('\n')
   expect(handshakeFailures(text, 500)).toEqual([
     { atMs: Date.parse('2026-11-21T11:00:01.000Z'), address: '10.0.0.7', reason: 'EOF' },

@@ -148,7 +148,11 @@ function seconds(ms: number): number {
 
 const isAddress = /^[\da-f.:]+$/i
 
-const line = /^(\S+) .*?TLS handshake error from (\S+): (.*)$/
+// Text of a client, such as its user agent, is quoted in a log line. So nothing quoted may precede the message, except in JSON.
+const line =
+  /^(\S+) (?:[^"]*?|[^"{]*\{"ts":[\d.]+,(?:"caller":"[^"]*",)?"msg":")http: TLS handshake error from (\S+): (.*)$/
+/** Go's messages are shorter. */
+const longestLine = 4096
 
 /**
  * Returns the failed handshakes in log lines. Each line starts with its time: RFC 3339 as container runtimes write it, or Unix
@@ -156,7 +160,7 @@ const line = /^(\S+) .*?TLS handshake error from (\S+): (.*)$/
  */
 export function handshakeFailures(text: string, aheadMs: number): HandshakeFailure[] {
   return text.split('\n').flatMap((one) => {
-    const [, time = '', from = '', rest = ''] = line.exec(one) ?? []
+    const [, time = '', from = '', rest = ''] = line.exec(one.slice(0, longestLine)) ?? []
     const atMs = /^\d+(\.\d+)?$/.test(time) ? Number(time) * 1000 : Date.parse(time)
     if (from === '' || Number.isNaN(atMs)) return []
     // JSON logs end the message with \n" and contain more fields.

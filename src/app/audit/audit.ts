@@ -25,6 +25,8 @@ export interface AuditJob {
   readonly since?: Date | undefined
   readonly newKeySince?: Date | undefined
   readonly listsAll: boolean
+  /** Reads failed TLS handshakes in the logs of API servers, not audit logs. */
+  readonly isLive: boolean
 }
 
 /** Returns the use of credentials in audit logs, and the exit code. */
@@ -33,7 +35,7 @@ export async function audit(
   context: Context,
 ): Promise<{ report: AuditReport; exit: ExitCode }> {
   const now = context.clock()
-  const { logs: targets, cas, keys, since, newKeySince, listsAll, inventory, nodes } = job
+  const { logs: targets, cas, keys, since, newKeySince, listsAll, isLive, inventory, nodes } = job
   const signatures = new TokenSignatures()
   const known = new KnownCredentials(await readOldSigners(cas, keys, signatures, context))
   // Before the logs: a mistyped name is reported at once.
@@ -53,9 +55,14 @@ export async function audit(
   const { logs, unreachable, apiServers } =
     inventory === undefined
       ? { logs: await readAuditLogs(targets, context, visit), unreachable: 0, apiServers: {} }
-      : await readNodeLogs({ inventory, nodes, targets }, context, visit)
+      : await readNodeLogs(
+          { inventory, nodes, targets, handshakesSinceMs: isLive ? (since?.getTime() ?? 0) : undefined },
+          context,
+          visit,
+        )
   const report = auditReport(table, known, logs, {
-    ...{ asksForCas: cas.length > 0, asksForKeys: keys.length > 0, listsAll, now },
+    // Failed handshakes are about CAs, also without the old one.
+    ...{ asksForCas: cas.length > 0 || isLive, asksForKeys: keys.length > 0, listsAll, isLive, now },
     ...{ sinceMs: since?.getTime(), newKeySinceMs: newKeySince?.getTime() },
     apiServers: { ...apiServers, inCluster: reading.apiServers },
   })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { AuditEvent } from '../../audit/event.ts'
 import type { NodeAccess } from '../../pki/node-access.ts'
-import { logsOnNode } from './node-logs.ts'
+import { handshakesOnNode, logsOnNode } from './node-logs.ts'
 
 const line = (username: string): string =>
   `${JSON.stringify({
@@ -141,4 +141,62 @@ test('does not skip a folder in a named folder, or a file that cannot be read, w
     ['cp1:/logs/closed.log', 'it cannot be read'],
     ['cp1:/logs/old', 'it is a folder in the folder: name it, too'],
   ])
+})
+
+// Lines of kube-apiserver 1.36 in the format of a container runtime.
+const failed = (address: string, reason: string, second = 1): string =>
+  `2026-11-25T10:00:0${second}.5Z stderr F I1125 10:00:01.500000       1 secure_serving.go:280] http: TLS handshake error from ${address}: ${reason}\n`
+
+async function handshakes(log: string, { flags = ['--v=5'], status = 0 } = {}) {
+  const node = {
+    ...nodeWith({ files: {}, flags }),
+    run: async () => ({ status, stdout: Buffer.from(log), stderr: 'grep: permission denied' }),
+  } as NodeAccess
+  const events: AuditEvent[] = []
+  const site = { clockAheadMs: async () => 500 }
+  const reading = await handshakesOnNode(site, node, 0, (event) => events.push(event))
+  return { reading, seen: events.map(({ atMs, credentials, sourceIp }) => [atMs, sourceIp, ...credentials]) }
+}
+
+test('--live: clients that reject a certificate, with the time on this machine', async () => {
+  const reason = 'remote error: tls: unknown certificate authority'
+  const { reading, seen } = await handshakes(
+    failed('10.0.0.7:41234', reason) + failed('10.0.0.8:5', 'EOF') + failed('[fd00::7]:4', reason, 2),
+  )
+  expect(seen).toEqual([
+    [Date.parse('2026-11-25T10:00:01Z'), '10.0.0.7', `HANDSHAKE=10.0.0.7 ${reason}`],
+    [Date.parse('2026-11-25T10:00:02Z'), 'fd00::7', `HANDSHAKE=fd00::7 ${reason}`],
+  ])
+  expect(reading).toEqual({ source: 'cp1: kube-apiserver', events: 2, problems: [], notes: [] })
+})
+
+test('--live: hostile lines do not add a client, and leave no control character', async () => {
+  const bad = 'remote error: tls: bad certificate'
+  const { seen } = await handshakes(
+    [
+      failed('$(reboot):5', `${bad}\u001b[2J\u202e`),
+      `2026-11-25T10:00:01Z stderr F I1125 httplog.go:134] "HTTP" userAgent="http: TLS handshake error from 10.0.0.9:5: ${bad}"\n`,
+      `2026-11-25T10:00:01Z stderr F ${'x'.repeat(5_000_000)} http: TLS handshake error from 10.0.0.9:5: ${bad}\n`,
+      failed('10.0.0.6:5', `${bad}${'!'.repeat(5_000_000)}`),
+    ].join(''),
+  )
+  expect(seen.map(([, address]) => address)).toEqual(['(no address)', '10.0.0.6'])
+  const text = JSON.stringify(seen)
+  expect(text).toContain(`${bad}?[2J?`)
+  expect(text.length).toBeLessThan(500)
+})
+
+test.each([
+  [
+    'at another verbosity',
+    '',
+    { flags: ['--v=2'] },
+    /^it logs failed handshakes only with --v=5 or more, and its flag is --v=2;/,
+  ],
+  ['without --v', '', { flags: ['--x=1'] }, /its flag is --v=0;/],
+  ['with an odd verbosity', '', { flags: ['--v=high'] }, /its flag is --v=high;/],
+  ['cut at the front', failed('10.0.0.7:4', 'EOF').repeat(5000), {}, /earlier ones are missing$/],
+  ['that cannot be read', '', { status: 2 }, /permission denied/],
+])('--live: a log %s is a problem', async (_what, log, options, problem) => {
+  expect((await handshakes(log, options)).reading.problems).toEqual([expect.stringMatching(problem)])
 })

@@ -1,12 +1,14 @@
 import { posix } from 'node:path'
 import type { ApiServers } from '../../audit/coverage.ts'
 import type { LogReading } from '../../audit/evaluation.ts'
-import type { AuditEvent } from '../../audit/event.ts'
+import { type AuditEvent, handshakeEvent } from '../../audit/event.ts'
 import type { Context } from '../../cli/context.ts'
 import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { flagsOf } from '../../pki/component-flags.ts'
 import type { NodeAccess, ProcessFacts } from '../../pki/node-access.ts'
-import { nodeNamed } from '../../site/site.ts'
+import { isVerificationFailure } from '../../rotation/handshake-errors.ts'
+import { loggedHandshakes, telling } from '../../rotation-io/watching-handshakes.ts'
+import { nodeNamed, type Site } from '../../site/site.ts'
 import { inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
 import { mostPasses, readLog, type VisitEvent } from './logs.ts'
 
@@ -21,6 +23,8 @@ interface NodeLogsJob {
   readonly nodes: readonly string[]
   /** Files and folders on each node; empty means the logs of its API server. */
   readonly targets: readonly string[]
+  /** Then failed TLS handshakes since this time are read instead. */
+  readonly handshakesSinceMs?: number | undefined
 }
 
 /** What was read on nodes. */
@@ -33,7 +37,7 @@ interface NodeLogs {
 
 /** Passes each event of the logs to `visit`, with its node. Returns how each log was read. */
 export async function readNodeLogs(
-  { inventory: name, nodes, targets }: NodeLogsJob,
+  { inventory: name, nodes, targets, handshakesSinceMs }: NodeLogsJob,
   context: Context,
   visit: (event: AuditEvent, node: string) => void,
 ): Promise<NodeLogs> {
@@ -48,9 +52,11 @@ export async function readNodeLogs(
     let unreachable = 0
     for (const node of wanted) {
       try {
-        const found = await logsOnNode(nodeNamed(site, node.name), targets, (event) =>
-          visit(event, node.name),
-        )
+        const visitThere = (event: AuditEvent): void => visit(event, node.name)
+        const found =
+          handshakesSinceMs === undefined
+            ? await logsOnNode(nodeNamed(site, node.name), targets, visitThere)
+            : [await handshakesOnNode(site, nodeNamed(site, node.name), handshakesSinceMs, visitThere)]
         logs.push(...found)
         if (found.some(({ events, problems }) => events > 0 || problems.length === 0)) read.push(node.name)
       } catch (error) {
@@ -61,6 +67,39 @@ export async function readNodeLogs(
     }
     return { logs, unreachable, apiServers: { read, skipped } }
   })
+}
+
+/**
+ * Passes each failed handshake in which one side rejects a certificate to `visit`. Returns how the API server's log was read. Throws the
+ * node's error if it cannot be reached.
+ */
+export async function handshakesOnNode(
+  site: Pick<Site, 'clockAheadMs'>,
+  node: NodeAccess,
+  sinceMs: number,
+  visit: VisitEvent,
+): Promise<LogReading> {
+  const source = `${node.name}: kube-apiserver`
+  try {
+    const { failures, isCut, process } = await loggedHandshakes(site, node, sinceMs)
+    const rejected = failures.filter(({ reason }) => isVerificationFailure(reason))
+    for (const { atMs, address, reason } of rejected) visit(handshakeEvent(atMs, address, reason))
+    const { v: level = '0' } = flagsOf(process.argv)
+    return {
+      ...{ source, events: rejected.length, notes: [] },
+      problems: [
+        ...(isCut ? ['its log has more failed handshakes than kcert reads: earlier ones are missing'] : []),
+        ...(Number(level) >= telling
+          ? []
+          : [
+              `it logs failed handshakes only with --v=${telling} or more, and its flag is --v=${level.slice(0, 20)}; kcert rotate-ca verify sets the level while it watches`,
+            ]),
+      ],
+    }
+  } catch (error) {
+    if (error instanceof KcertError) throw error
+    return unread(source, wordsOf(error))
+  }
 }
 
 /** Returns how each log on a node was read. Throws the node's error if it cannot be reached. */
