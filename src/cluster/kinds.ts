@@ -91,6 +91,7 @@ const shapes = {
   }),
   clustertrustbundles: spec({ signerName: 'text', trustBundle: 'text' }),
   configmaps: fieldsOf({ data: pairs, binaryData: pairs }),
+  csidrivers: spec({ tokenRequests: each({ audience: 'text', expirationSeconds: 'number' }) }),
   customresourcedefinitions: spec({ conversion: fieldsOf({ webhook: fieldsOf({ clientConfig }) }) }),
   daemonsets: workload,
   deployments: workload,
@@ -217,6 +218,7 @@ export const resources = {
   definitions: { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' },
   clusterRoles: { ...rbac, resource: 'clusterroles' },
   clusterRoleBindings: { ...rbac, resource: 'clusterrolebindings' },
+  csiDrivers: { group: 'storage.k8s.io', version: 'v1', resource: 'csidrivers' },
   requests: { ...certificates, resource: 'certificatesigningrequests' },
   /** v1 since 1.37. Before, only where an administrator enabled v1beta1 (1.33) or v1alpha1 (1.32). */
   clusterTrustBundles: {

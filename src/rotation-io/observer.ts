@@ -35,7 +35,7 @@ import {
   publishedTrust,
 } from './published.ts'
 import { casIn, StoredWatch } from './stored.ts'
-import { storedTokens } from './stored-tokens.ts'
+import { storedTokens, tokenDrivers } from './stored-tokens.ts'
 
 const nodesAtOnce = 24
 
@@ -267,7 +267,7 @@ async function tokens(from: Observation): Promise<Sections['tokens']> {
       }),
     }
   })
-  return { nodes, objects: await storedTokens(from.site) }
+  return { nodes, objects: await storedTokens(from.site), drivers: await tokenDrivers(from.site) }
 }
 
 async function handshakes(from: Observation): Promise<Sections['handshakes']> {

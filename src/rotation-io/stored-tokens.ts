@@ -1,9 +1,10 @@
 import { resources } from '../cluster/kinds.ts'
-import { listEach } from '../cluster/readable.ts'
+import { listAll, listEach } from '../cluster/readable.ts'
 import { KcertError, wordsOf } from '../errors/kcert-error.ts'
 import { Inspection } from '../inspection/inspection.ts'
 import { defaultThresholds } from '../inspection/thresholds.ts'
 import type { FoundToken, ServiceAccountKeys } from '../rotation/service-account-key/observed.ts'
+import { reading } from '../site/service-account-keys.ts'
 import type { Site } from '../site/site.ts'
 import { ownerOf } from './stored.ts'
 
@@ -49,4 +50,23 @@ export async function storedTokens({ objects, clock }: Site): Promise<ServiceAcc
     }
   }
   return read
+}
+
+/** The lifetime of a token without expirationSeconds (pkg/apis/authentication/v1/defaults.go), and the longest one that the API accepts. */
+const [defaultSeconds, mostSeconds] = [3600, 2 ** 32]
+
+/** Returns the CSI drivers for which kubelets request tokens. */
+export function tokenDrivers({ objects }: Site): Promise<ServiceAccountKeys['drivers']> {
+  return reading(async () =>
+    (await listAll(objects, resources.csiDrivers)).flatMap(({ metadata: { name }, spec }) => {
+      const requests = spec?.tokenRequests ?? []
+      if (requests.length === 0) return []
+      const lifetimes = requests.map(({ expirationSeconds = defaultSeconds }) => expirationSeconds)
+      return {
+        name,
+        audiences: requests.map(({ audience = '' }) => audience),
+        lifetimeSeconds: Math.min(Math.max(...lifetimes), mostSeconds),
+      }
+    }),
+  )
 }

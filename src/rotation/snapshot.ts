@@ -408,8 +408,8 @@ export interface Sections {
   readonly leases: readonly LeaseSnapshot[]
   readonly handshakes: readonly HandshakeSnapshot[]
   readonly servedKeys: readonly ServedKeys[]
-  /** Service account tokens on nodes, and in Secrets and ConfigMaps. */
-  readonly tokens: Pick<ServiceAccountKeys, 'nodes' | 'objects'>
+  /** Service account tokens on nodes, in Secrets and ConfigMaps, and for CSI drivers. */
+  readonly tokens: Pick<ServiceAccountKeys, 'nodes' | 'objects' | 'drivers'>
   readonly evidence: ReadonlyMap<string, EvidenceSnapshot>
   readonly copies: readonly CopySnapshot[]
   readonly intents: readonly IntentSnapshot[]

@@ -9,7 +9,7 @@ import { textOf } from './node-files.ts'
 import { internalAddress } from './node-objects.ts'
 import type { Site } from './site.ts'
 
-export const controlPlaneLabel = 'node-role.kubernetes.io/control-plane'
+const controlPlaneLabel = 'node-role.kubernetes.io/control-plane'
 
 // Nodes can be added during a rotation, but not between two acts.
 const keptMs = 10_000

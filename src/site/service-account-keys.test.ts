@@ -1,103 +1,28 @@
 import { execFileSync } from 'node:child_process'
-import { createHash, createPublicKey } from 'node:crypto'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { serviceAccountKeys } from '../../test/fixtures/service-account-keys.ts'
-import { certificatePem, testCa, testKey } from '../../test/pki/kubeadm-tree.ts'
-import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
-import { Certificate } from '../x509/certificate.ts'
-import { keyIdOf } from '../x509/service-account-token.ts'
-import { controlPlaneKeys, keyIdsIn, tokensOn } from './service-account-keys.ts'
+import type { NodeAccess } from '../pki/node-access.ts'
+import { reading, servedKeyIds, tokensOn } from './service-account-keys.ts'
 import type { Site } from './site.ts'
 
 const [rsa, ecdsa] = serviceAccountKeys
 
-describe('the keys of a control plane', () => {
-  const signing = testKey('service account')
-  const signingPem = signing.export({ format: 'pem', type: 'pkcs8' }) as string
-  const signingId = createHash('sha256')
-    .update(createPublicKey(signing).export({ format: 'der', type: 'spki' }))
-    .digest('base64url')
-  const files = new Map([
-    ['/pki/sa.pub', rsa.publicKey],
-    ['/pki/next.pub', ecdsa.publicKey + rsa.publicKey],
-    ['/pki/broken.pub', 'no key'],
-    ['/pki/sa.key', rsa.publicKey + signingPem],
-  ])
-  const siteOf = (words: readonly string[], jwks: unknown = { keys: [{ kid: rsa.keyId }] }) => {
-    const processes: Pick<ProcessFacts, 'program' | 'argv'>[] = [
-      { program: 'kube-apiserver', argv: ['kube-apiserver', ...words] },
-      {
-        program: 'kube-controller-manager',
-        argv: ['kube-controller-manager', '--service-account-private-key-file', '/pki/sa.key'],
-      },
-    ]
-    const node = {
-      name: 'cp1',
-      processes: async () => processes,
-      readFiles: async (paths: readonly string[]) =>
-        paths.map((path) => {
-          const text = files.get(path)
-          return text === undefined
-            ? { found: 'absent', path }
-            : { found: 'file', path, content: Buffer.from(text) }
-        }),
+describe('the keys at /openid/v1/jwks', () => {
+  const servedBy = async (jwks: unknown) => {
+    const readAt = async (_node: string, path: string) => {
+      if (jwks instanceof Error) throw jwks
+      return path === '/openid/v1/jwks' ? jwks : {}
     }
-    return {
-      node: () => node,
-      readAt: async (_node: string, path: string) => {
-        if (jwks instanceof Error) throw jwks
-        return path === '/openid/v1/jwks' ? jwks : {}
-      },
-    } as unknown as Site
+    return reading(() => servedKeyIds({ readAt } as unknown as Site, 'cp1'))
   }
 
-  test('are those of repeated flags and of several keys in a file, in order', async () => {
-    const words = [
-      ...['--service-account-key-file=/pki/next.pub', '--service-account-key-file', '/pki/sa.pub'],
-      ...['--service-account-signing-key-file=/pki/sa.key', '--service-account-issuer=https://a'],
-      ...['--service-account-issuer=https://b', '--shutdown-delay-duration=15s', '--api-audiences=x,y'],
-    ]
-    expect(await controlPlaneKeys(siteOf(words), 'cp1')).toEqual({
-      node: 'cp1',
-      apiServer: {
-        node: 'cp1',
-        issuers: ['https://a', 'https://b'],
-        audiences: ['x', 'y'],
-        keyFiles: [
-          { path: '/pki/next.pub', keyIds: { value: [ecdsa.keyId, rsa.keyId] } },
-          { path: '/pki/sa.pub', keyIds: { value: [rsa.keyId] } },
-        ],
-        signingKey: { path: '/pki/sa.key', keyIds: { value: [signingId] } },
-        served: { value: [rsa.keyId] },
-        shutdownDelay: '15s',
-      },
-      controllerManager: { node: 'cp1', signingKey: { path: '/pki/sa.key', keyIds: { value: [signingId] } } },
+  test('are listed once', async () => {
+    expect(await servedBy({ keys: [{ kid: 'a' }, { kid: 'b' }, { kid: 'a' }] })).toEqual({
+      value: ['a', 'b'],
     })
-  })
-
-  test.each([
-    ['/pki/absent.pub', 'it is absent'],
-    ['pki/sa.pub', 'the path is not absolute'],
-    ['/pki/broken.pub', 'it contains no key in PEM that Kubernetes reads'],
-  ])('in %s are unread', async (path, unread) => {
-    const { apiServer } = await controlPlaneKeys(siteOf([`--service-account-key-file=${path}`]), 'cp1')
-    expect(apiServer?.keyFiles).toEqual([{ path, keyIds: { unread } }])
-  })
-
-  test('do not include public keys of the file to sign with', async () => {
-    const words = ['--service-account-signing-key-file=/pki/sa.pub']
-    const { apiServer } = await controlPlaneKeys(siteOf(words), 'cp1')
-    const unread = 'it contains no key in PEM that Kubernetes reads'
-    expect(apiServer?.signingKey).toEqual({ path: '/pki/sa.pub', keyIds: { unread } })
-  })
-
-  test('are listed once if /openid/v1/jwks repeats them', async () => {
-    const jwks = { keys: [{ kid: 'a' }, { kid: 'b' }, { kid: 'a' }] }
-    const { apiServer } = await controlPlaneKeys(siteOf([], jwks), 'cp1')
-    expect(apiServer?.served).toEqual({ value: ['a', 'b'] })
   })
 
   test.each([
@@ -105,21 +30,8 @@ describe('the keys of a control plane', () => {
     ['no key', { keys: [] }, 'the answer has a key without kid, or no key'],
     ['no list', { keys: 'all' }, 'the answer has a key without kid, or no key'],
     ['a key without kid', { keys: [{ kid: 'a' }, null] }, 'the answer has a key without kid, or no key'],
-  ])('are unread when /openid/v1/jwks is %s', async (_what, jwks, unread) => {
-    expect((await controlPlaneKeys(siteOf([], jwks), 'cp1')).apiServer?.served).toEqual({ unread })
-  })
-
-  test('may be certificates and private keys, and never Ed25519', () => {
-    const key = testKey('service account')
-    const { certificate } = testCa('sa', key, new Date('2026-01-01T00:00:00Z'))
-    const pem = key.export({ format: 'pem', type: 'pkcs8' }) as string
-    const id = keyIdOf(Certificate.parse(certificate).publicKey)
-    expect(keyIdsIn(Buffer.from(pem + certificatePem(certificate)))).toEqual({ value: [id, id] })
-    const ed25519 =
-      '-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n'
-    expect(keyIdsIn(Buffer.from(ed25519))).toEqual({
-      unread: 'it contains no key in PEM that Kubernetes reads',
-    })
+  ])('are unread when it is %s', async (_what, jwks, unread) => {
+    expect(await servedBy(jwks)).toEqual({ unread })
   })
 })
 

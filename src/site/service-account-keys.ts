@@ -1,73 +1,13 @@
-import { given } from '../errors/given.ts'
 import { messageOf } from '../errors/kcert-error.ts'
-import { flagsOf, flagWords } from '../pki/component-flags.ts'
-import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
-import type {
-  ApiServerKeys,
-  ControllerManagerKey,
-  ControlPlaneKeys,
-  FoundToken,
-  KeyFile,
-  NodeTokens,
-  Reading,
-} from '../rotation/service-account-key/observed.ts'
-import {
-  readServiceAccountToken,
-  type ServiceAccountToken,
-  serviceAccountKeyIds,
-} from '../x509/service-account-token.ts'
-import { nodeNamed, type Site } from './site.ts'
+import { flagsOf } from '../pki/component-flags.ts'
+import type { NodeAccess } from '../pki/node-access.ts'
+import type { FoundToken, NodeTokens, Reading } from '../rotation/service-account-key/observed.ts'
+import { readServiceAccountToken, type ServiceAccountToken } from '../x509/service-account-token.ts'
+import type { Site } from './site.ts'
 
-// The service account keys of API servers and controller managers, and the tokens on nodes. Private keys and tokens stay in
-// this file: it returns key IDs and claims.
+// The keys with which API servers verify tokens, and the tokens on nodes. Tokens stay in this file: it returns key IDs and claims.
 
 const call = { timeoutMs: 120_000 }
-
-/** Returns what an API server and a controller manager of a node have. Throws as the node does. */
-export async function controlPlaneKeys(site: Site, name: string): Promise<ControlPlaneKeys> {
-  const node = nodeNamed(site, name)
-  const running = await node.processes(['kube-apiserver', 'kube-controller-manager'], call)
-  const of = (program: ComponentName) => running.find((one) => one.program === program)
-  const [server, manager] = [of('kube-apiserver'), of('kube-controller-manager')]
-  return {
-    node: name,
-    ...given({
-      apiServer: server && (await apiServerKeys(site, node, server)),
-      controllerManager: manager && (await controllerManagerKey(node, manager)),
-    }),
-  }
-}
-
-async function apiServerKeys(site: Site, node: NodeAccess, { argv }: ProcessFacts): Promise<ApiServerKeys> {
-  // Several of these flags may be repeated.
-  const words = flagWords(argv.slice(1))
-  const all = (name: string) => words.flatMap((word) => (word.name === name ? [word.value] : []))
-  const flags = flagsOf(argv)
-  const issuers = all('service-account-issuer')
-  const audiences = all('api-audiences').flatMap((list) => list.split(','))
-  const signing = flags['service-account-signing-key-file']
-  const [keyFiles, [signingKey], served] = await Promise.all([
-    keyFilesOf(node, all('service-account-key-file')),
-    keyFilesOf(node, signing === undefined ? [] : [signing], 'signs'),
-    reading(() => servedKeyIds(site, node.name)),
-  ])
-  return {
-    ...{ node: node.name, issuers, keyFiles, served },
-    audiences: audiences.length > 0 ? audiences : issuers,
-    ...given({
-      signingKey,
-      jwksUri: flags['service-account-jwks-uri'],
-      signingEndpoint: flags['service-account-signing-endpoint'],
-      shutdownDelay: flags['shutdown-delay-duration'],
-    }),
-  }
-}
-
-async function controllerManagerKey(node: NodeAccess, { argv }: ProcessFacts): Promise<ControllerManagerKey> {
-  const path = flagsOf(argv)['service-account-private-key-file']
-  const [signingKey] = await keyFilesOf(node, path === undefined ? [] : [path], 'signs')
-  return { node: node.name, ...given({ signingKey }) }
-}
 
 /** Returns the result, or why there is none. */
 export async function reading<Value>(read: () => Promise<Value>): Promise<Reading<Value>> {
@@ -91,34 +31,6 @@ function servedIn({ keys }: Readonly<Record<string, unknown>>): readonly string[
     throw new Error('the answer has a key without kid, or no key')
   // A key that is in two files is listed twice.
   return [...new Set(valid)]
-}
-
-type KeyUse = 'signs' | 'verifies'
-
-async function keyFilesOf(
-  node: NodeAccess,
-  paths: readonly string[],
-  use: KeyUse = 'verifies',
-): Promise<KeyFile[]> {
-  const absolute = paths.filter((path) => path.startsWith('/'))
-  const files = absolute.length === 0 ? [] : await node.readFiles(absolute, call)
-  return paths.map((path) => {
-    const file = files.find((one) => one.path === path)
-    if (file === undefined) return { path, keyIds: { unread: 'the path is not absolute' } }
-    if (file.found !== 'file')
-      return { path, keyIds: { unread: file.found === 'unreadable' ? file.reason : `it is ${file.found}` } }
-    return { path, keyIds: keyIdsIn(file.content, use) }
-  })
-}
-
-/** Returns the IDs of the keys that Kubernetes reads from a file, or why there is none. */
-export function keyIdsIn(content: Uint8Array, use: KeyUse = 'verifies'): Reading<readonly string[]> {
-  try {
-    const ids = serviceAccountKeyIds(content, use)
-    return ids.length === 0 ? { unread: 'it contains no key in PEM that Kubernetes reads' } : { value: ids }
-  } catch (error) {
-    return { unread: messageOf(error) }
-  }
 }
 
 // Prints a line for each token: m (mounted) or f (in a file), header and claims, path. The signature stays on the node. What cannot

@@ -35,13 +35,11 @@ export function keyIdOf({ sha256 }: Pick<PublicKeyInfo, 'sha256'>): string {
 }
 
 /**
- * Returns the IDs of the keys that Kubernetes reads from a file: to verify tokens, public keys, private keys and certificates in PEM;
- * to sign them, the first private key (client-go util/keyutil/key.go). Throws the errors of damaged certificates and keys.
+ * Returns the IDs of the keys with which Kubernetes verifies tokens, from a file: public keys, private keys and certificates in PEM
+ * (client-go util/keyutil/key.go). Throws the errors of damaged certificates and keys.
  */
-export function serviceAccountKeyIds(content: Uint8Array, use: 'signs' | 'verifies' = 'verifies'): string[] {
-  const { blocks } = readPem(content)
-  const signing = blocks.filter(({ label }) => isPrivateKeyLabel(label)).slice(0, 1)
-  return (use === 'signs' ? signing : blocks).flatMap((block) => {
+export function serviceAccountKeyIds(content: Uint8Array): string[] {
+  return readPem(content).blocks.flatMap((block) => {
     const key = publicKeyIn(block)
     return key?.algorithm === 'RSA' || key?.algorithm === 'ECDSA' ? [keyIdOf(key)] : []
   })

@@ -214,7 +214,7 @@ export class SimulatedClients {
       this.tryJoiner(api)
     }
     this.tryEtcd()
-    if (this.cluster.oldKey !== undefined) for (const api of apis) this.tryTokens(api, this.cluster.oldKey)
+    if (this.cluster.oldKey !== undefined) for (const api of apis) this.tryTokens(api)
     for (const node of this.cluster.nodes.keys()) {
       const wrong = this.wrongWithLogs(node)
       const isRestarting = wrong === 'kubelet does not answer' || wrong === '404'
@@ -223,7 +223,7 @@ export class SimulatedClients {
   }
 
   /** Pods with their tokens. A token that was read more than 3,607 s ago counts as stale. */
-  private tryTokens(api: SimulatedProcess, oldKey: Digest): void {
+  private tryTokens(api: SimulatedProcess): void {
     const { cluster } = this
     const verified = cluster.verifiedBy(api)
     let stale = 0
@@ -232,7 +232,7 @@ export class SimulatedClients {
       if (key === undefined || this.waived.has(pod.id)) continue
       this.count('token', pod.id, `token at ${api.id}`, verified.includes(key) ? undefined : 'token gets 401')
       const readAtMs = pod.readsTokenOnce ? pod.startedAtMs : cluster.time.nowMs
-      if (key === oldKey && cluster.time.nowMs - readAtMs > 3_607_000) stale++
+      if (cluster.time.nowMs - readAtMs > 3_607_000) stale++
     }
     for (const name of cluster.usedSecrets) {
       const key = cluster.objects.get(name)?.data.tokenKey as Digest | undefined

@@ -397,6 +397,7 @@ export class SimulatedObserver implements Observer {
         },
         { kind: 'ConfigMap', tokens: { value: [] } },
       ],
+      drivers: cluster.tokenDrivers,
     }
   }
 

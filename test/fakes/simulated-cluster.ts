@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { CertificateRecord, Digest } from '../../src/rotation/certificate-record.ts'
 import { reissuedRecord } from '../../src/rotation/certificate-record.ts'
+import type { Reading, TokenDriver } from '../../src/rotation/service-account-key/observed.ts'
 import type { ComponentName, ObjectReference, ParsedContent } from '../../src/rotation/snapshot.ts'
 import { SimulatedTime } from './simulated-cluster-time.ts'
 
@@ -216,6 +217,8 @@ export class SimulatedCluster {
   readonly staleUses = new Map<string, number>()
   /** Secrets whose tokens clients use. */
   readonly usedSecrets = new Set<string>()
+  /** CSI drivers for which kubelets request tokens. */
+  tokenDrivers: Reading<readonly TokenDriver[]> = { value: [] }
   /** Other Nodes than these cannot show their tokens. */
   readonly hiddenTokens = new Set<string>()
   /** Node of etcd's leader. */

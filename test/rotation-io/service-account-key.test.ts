@@ -51,7 +51,7 @@ async function opened(nodes: ReadonlyMap<string, MemoryNode>) {
     const read = await observer.observe(sections)
     const others = {
       ...{ evidence: new Map(), intents: [], kubeadm: undefined, leases: [], kubeconfigs: [] },
-      tokens: { nodes: [], objects: [] },
+      tokens: { nodes: [], objects: [], drivers: { value: [] } },
     }
     const observed = { ...read, ...others } as unknown as Snapshot
     return { observed, target: keyPlaybook.targetOf(observed, defaultSettings, { changes: [] }) }

@@ -5,12 +5,13 @@ import type { ApiObject } from '../../src/cluster/malformed.ts'
 import type { ObjectsApi } from '../../src/cluster/objects.ts'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 import type { NodeAccess } from '../../src/pki/node-access.ts'
-import { readInventory } from '../../src/rotation/inventory.ts'
 import { serviceAccountKeyPlan } from '../../src/rotation/service-account-key/plan.ts'
-import type { Site } from '../../src/site/site.ts'
+import { readPem } from '../../src/x509/pem.ts'
+import { keyIdOf, publicKeyIn } from '../../src/x509/service-account-token.ts'
 import { serviceAccountKeys } from '../fixtures/service-account-keys.ts'
-import { testKey } from '../pki/kubeadm-tree.ts'
-import { now } from './memory-node.ts'
+import { type NodeTree, testKey } from '../pki/kubeadm-tree.ts'
+import { MemoryNode } from './memory-node.ts'
+import { sitesOf } from './memory-site.ts'
 
 // The service account keys and tokens of a cluster, read from nodes and objects in the format of an API server.
 
@@ -18,26 +19,31 @@ const [rsa, ecdsa] = serviceAccountKeys
 const signingKey = testKey('service account').export({ format: 'pem', type: 'pkcs8' })
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
-const argv = [
-  'kube-apiserver',
+const flags = [
+  '--service-account-key-file=/next.pub',
   '--service-account-key-file=/sa.pub',
   '--service-account-signing-key-file=/sa.key',
+  '--service-account-issuer=https://a',
+  '--service-account-issuer=https://b',
+  '--api-audiences=x,y',
+  '--shutdown-delay-duration=15s',
 ]
 
-/** A node with kube-apiserver, and one token in a pod, without its signature as the script prints it. */
-function controlPlane(name: string): NodeAccess {
-  const [header, claims] = rsa.boundToken.split('.')
-  return {
-    name,
-    processes: async (programs: readonly string[]) =>
-      programs.includes('kube-apiserver') ? [{ program: 'kube-apiserver', argv }] : [],
-    readFiles: async (paths: readonly string[]) =>
-      paths.map((path) => ({
-        ...{ found: 'file', path },
-        content: Buffer.from(path === '/sa.key' ? signingKey : rsa.publicKey),
-      })),
-    run: async () => ({ status: 0, stdout: Buffer.from(`m ${header}.${claims} /token\n`), stderr: '' }),
-  } as unknown as NodeAccess
+/** A node in memory; a control plane has kube-apiserver, and keys. */
+function memoryNode(name: string): MemoryNode {
+  const node = new MemoryNode(name, { files: new Map() } as unknown as NodeTree)
+  if (!name.startsWith('cp')) return node
+  const put = (path: string, text: string) =>
+    node.files.set(path, { content: Buffer.from(text), mode: 0o600 })
+  const command = ['kube-apiserver', ...flags].map((word) => `    - ${word}\n`).join('')
+  put(
+    '/etc/kubernetes/manifests/kube-apiserver.yaml',
+    `apiVersion: v1\nkind: Pod\nmetadata:\n  name: kube-apiserver\nspec:\n  containers:\n  - name: kube-apiserver\n    image: kube-apiserver:1\n    command:\n${command}`,
+  )
+  put('/sa.key', String(signingKey))
+  put('/sa.pub', rsa.publicKey)
+  put('/next.pub', ecdsa.publicKey + rsa.publicKey)
+  return node
 }
 
 interface Lists {
@@ -45,18 +51,10 @@ interface Lists {
   readonly secrets?: readonly ApiObject[] | 403 | 500
   readonly configmaps?: readonly ApiObject[]
   readonly uploaded?: object | 403
+  readonly csidrivers?: readonly ApiObject[] | 403
 }
 
 async function observed(lists: Lists = {}, broken?: string) {
-  const inventory = await readInventory(`apiVersion: kcert/v1
-kind: Inventory
-access: {by: command, argv: ['false']}
-nodes:
-- {name: cp1, role: control-plane, addresses: [192.0.2.1], layout: kubeadm}
-- {name: w1, role: worker, addresses: [192.0.2.2], layout: kubeadm}
-kubeconfigs:
-- {name: "alice's laptop"}
-`)
   const refusal = (status: number) =>
     new StatusError(
       status === 403 ? 'KCERT_API_FORBIDDEN' : 'KCERT_UNREACHABLE',
@@ -64,33 +62,43 @@ kubeconfigs:
       { why: 'RBAC' },
       { status, reason: '' },
     )
+  const own = ['cp1', 'w1']
+  const all = { ...lists, nodes: [...own.map((name) => ({ metadata: { name } })), ...(lists.nodes ?? [])] }
   const objects = {
     async *list({ resource }, selection) {
       // None of these nodes has the label of a control plane.
-      const items = selection?.labelSelector ? [] : (lists[resource as keyof Lists] ?? [])
+      const items = selection?.labelSelector ? [] : (all[resource as keyof typeof all] ?? [])
       if (typeof items === 'number') throw refusal(items)
       yield* items as ApiObject[]
     },
-    async get() {
+    async get({ name }) {
+      if (name === 'kubeadm-config') return { metadata: { name }, data: { ClusterConfiguration: '' } }
       if (typeof lists.uploaded === 'number') throw refusal(lists.uploaded)
-      return lists.uploaded
+      return name === 'kubeadm-certs' ? lists.uploaded : undefined
     },
   } as Pick<ObjectsApi, 'get' | 'list'> as ObjectsApi
-  const site = {
-    inventory,
+  const nodes = new Map(own.map((name) => [name, memoryNode(name)]))
+  const site = (await sitesOf(nodes))()
+  const unreachable = async () =>
+    Promise.reject(new KcertError('KCERT_NODE_UNREACHABLE', `${broken}: no route`))
+  // One token in a pod, without its signature as the script prints it.
+  const [header, claims] = rsa.boundToken.split('.')
+  const run = async () => ({
+    status: 0,
+    stdout: Buffer.from(`m ${header}.${claims} /token\n`),
+    stderr: '',
+  })
+  return observeServiceAccountKeys({
+    ...site,
+    inventory: { ...site.inventory, kubeconfigs: [{ name: "alice's laptop" }] },
     objects,
-    clock: () => now,
-    node: (name: string) =>
-      name === broken
-        ? {
-            name,
-            processes: async () =>
-              Promise.reject(new KcertError('KCERT_NODE_UNREACHABLE', `${name}: no route`)),
-          }
-        : controlPlane(name),
+    node: (name) => {
+      const { access } = nodes.get(name) ?? memoryNode(name)
+      const failing = name === broken ? { processes: unreachable, clock: unreachable } : {}
+      return { ...access, run, ...failing } as unknown as NodeAccess
+    },
     readAt: async () => ({ keys: [{ kid: rsa.keyId }] }),
-  } as unknown as Site
-  return observeServiceAccountKeys(site)
+  })
 }
 
 const secret = (name: string, token: string, metadata = {}): ApiObject => ({
@@ -99,18 +107,60 @@ const secret = (name: string, token: string, metadata = {}): ApiObject => ({
   data: { token: base64(token) },
 })
 
-test('reads every node of inventory and cluster, and every API server', async () => {
+test('reads every node of the cluster, and every API server', async () => {
   const { controlPlanes, nodes, otherKubeconfigs, hasUploadedCerts } = await observed({
     nodes: [{ metadata: { name: 'w2' } }],
+    uploaded: { metadata: { name: 'kubeadm-certs' } },
   })
   expect(nodes.map(({ node }) => node)).toEqual(['cp1', 'w1', 'w2'])
   expect(nodes[0]?.tokens).toMatchObject({ value: { mounted: [{ keyId: rsa.keyId }], files: [] } })
-  expect(controlPlanes).toMatchObject([
-    { node: 'cp1', keys: { value: { apiServer: { served: { value: [rsa.keyId] } } } } },
+  const keyId = keyIdOf(publicKeyIn(readPem(Buffer.from(signingKey)).blocks[0]!)!)
+  expect(controlPlanes).toEqual([
+    {
+      node: 'cp1',
+      keys: {
+        value: {
+          node: 'cp1',
+          apiServer: {
+            node: 'cp1',
+            issuers: ['https://a', 'https://b'],
+            audiences: ['x', 'y'],
+            keyFiles: [
+              { path: '/next.pub', keyIds: { value: [ecdsa.keyId, rsa.keyId] } },
+              { path: '/sa.pub', keyIds: { value: [rsa.keyId] } },
+            ],
+            signingKey: { path: '/sa.key', keyIds: { value: [keyId] } },
+            served: { value: [rsa.keyId] },
+            shutdownDelay: '15s',
+          },
+        },
+      },
+    },
   ])
   expect({ otherKubeconfigs, hasUploadedCerts }).toEqual({
     otherKubeconfigs: ["alice's laptop"],
-    hasUploadedCerts: { value: false },
+    hasUploadedCerts: true,
+  })
+})
+
+test('reads the CSI drivers for which kubelets request tokens', async () => {
+  const driver = (name: string, tokenRequests?: readonly object[]): ApiObject => ({
+    metadata: { name },
+    spec: tokenRequests === undefined ? {} : { tokenRequests },
+  })
+  const { drivers } = await observed({
+    csidrivers: [
+      driver('none.example'),
+      driver('empty.example', []),
+      driver('vault.example', [{ audience: 'vault', expirationSeconds: 7200 }, { audience: '' }]),
+      driver('odd.example', [{ expirationSeconds: 1e300 }]),
+    ],
+  })
+  expect(drivers).toEqual({
+    value: [
+      { name: 'vault.example', audiences: ['vault', ''], lifetimeSeconds: 7200 },
+      { name: 'odd.example', audiences: [''], lifetimeSeconds: 2 ** 32 },
+    ],
   })
 })
 
@@ -180,9 +230,12 @@ describe('what cannot be read blocks the plan', () => {
     expect(await blockersOf({ secrets })).toEqual(['Secrets: not read'])
   })
 
-  test('of the Secret kubeadm-certs', async () => {
-    const blockers = await blockersOf({ uploaded: 403 })
-    expect(blockers).toContain('the Secret kube-system/kubeadm-certs: not read')
+  test('of CSI drivers', async () => {
+    expect(await blockersOf({ csidrivers: 403 })).toEqual(['CSIDrivers: not read'])
+  })
+
+  test('of the Secret kubeadm-certs: there is no plan', async () => {
+    await expect(observed({ uploaded: 403 })).rejects.toMatchObject({ code: 'KCERT_API_FORBIDDEN' })
   })
 
   test('of a control plane that is not in the inventory, even if its label cannot be listed', async () => {

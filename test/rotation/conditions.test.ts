@@ -31,7 +31,7 @@ const empty: Sections = {
   leases: [],
   handshakes: [],
   servedKeys: [],
-  tokens: { nodes: [], objects: [] },
+  tokens: { nodes: [], objects: [], drivers: { value: [] } },
   evidence: nothing,
   copies: [],
   intents: [],

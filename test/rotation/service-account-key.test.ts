@@ -25,7 +25,7 @@ const phases = [1, 2, 3, 4, 5, 6, 7, 8]
 const accepted = {
   acceptedVersions: new Set(['1.36']),
   proof: 'audit',
-  waivers: new Set(['audit-log']),
+  waivers: new Set(['audit-log', 'rollback:audit-log']),
 } as const
 
 function sceneOf(settings: Partial<Settings> = {}, given: Partial<ClusterShape> = {}): Scene {
@@ -446,7 +446,7 @@ async function renewing(
   )
   const now = {
     ...observed,
-    tokens: { nodes, objects: [{ kind: 'Secret', tokens: { value: secrets } }] as const },
+    tokens: { ...observed.tokens, nodes, objects: [{ kind: 'Secret', tokens: { value: secrets } }] as const },
     kubeconfigs: [...observed.kubeconfigs, ...kubeconfigs.map((id) => ({ id }))],
   }
   const steps = phaseOf(keyPlaybook, 5).plan(now, target).flatMap(actionsOf)
@@ -525,6 +525,11 @@ test.each<[string, (scene: Scene) => void, string]>([
     'w2: its tokens cannot be read: permission denied',
   ],
   [
+    'CSI drivers that cannot be listed',
+    ({ cluster }) => (cluster.tokenDrivers = { unread: 'forbidden' }),
+    'CSIDrivers: cannot be read: forbidden',
+  ],
+  [
     'Secrets that cannot be listed',
     ({ cluster }) => cluster.unlisted.add('Secret'),
     'Secrets: cannot be read: forbidden',
@@ -566,6 +571,95 @@ test('does not roll back phase 2 while a token of the new key is stored', async 
     message: expect.stringContaining('tokens of the new key may be in use: shop/web data[token]'),
   })
 })
+
+test('does not roll back phase 2 while a client has a token of the new key in memory', async () => {
+  const scene = sceneOf({ proof: 'counters', waivers: new Set() })
+  const { cluster } = scene
+  await run(scene, 1, 4)
+  const restarted = (): ReturnType<typeof podIn> => {
+    const { uid, workload } = podIn(scene)
+    cluster.pods.delete(uid)
+    cluster.startPod(workload)
+    return [...cluster.pods.values()].at(-1)!
+  }
+  const pod = restarted()
+  pod.readsTokenOnce = true
+  await scene.asProcess((rotation) => rotation.undo(4))
+  expect(mountedKeys(scene)).toEqual(['old'])
+  await expect(scene.asProcess((rotation) => rotation.undo(2))).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_CHECK_FAILED',
+    why: expect.stringMatching(/stale and legacy tokens at cp\d/),
+  })
+  expect(keysOf(scene)).toEqual(allWith('old,new', 'old'))
+  cluster.pods.delete(pod.uid)
+  cluster.startPod(pod.workload)
+  await scene.asProcess((rotation) => rotation.undo(2))
+  expect(keysOf(scene)).toEqual(allWith('old', 'old'))
+  expect(scene.clients.failures).toEqual([])
+})
+
+test.each([
+  [
+    'audit',
+    'rollback:audit-log',
+    /^Run kcert audit with --sa-key and the key in kcert\/new\/sa.key \(key ID /,
+  ],
+  ['pods', 'rollback:', /^Restart Pod .*, or accept that it may still use a token of the new key\.$/],
+] as const)('--proof %s: phase 2 is rolled back only with this confirmation', async (proof, id, question) => {
+  const scene = sceneOf({ proof, waivers: new Set(['audit-log']) })
+  await run(scene, 1, 4)
+  await scene.asProcess((rotation) => rotation.undo(4))
+  const undo = () => scene.asProcess((rotation) => rotation.undo(2))
+  await expect(undo()).rejects.toMatchObject({
+    message: expect.stringContaining('not proven that no client uses a token of the new key'),
+    why: expect.stringMatching(question),
+    next: expect.stringContaining(`kcert rotate-sa-key rollback --waive ${id}`),
+  })
+  expect(keysOf(scene)).toEqual(allWith('old,new', 'old'))
+  const pods = [...scene.cluster.pods.values()].map((pod) => `rollback:${pod.id}`)
+  scene.settings = { ...scene.settings, waivers: new Set(['rollback:audit-log', ...pods]) }
+  await undo()
+  expect(keysOf(scene)).toEqual(allWith('old', 'old'))
+})
+
+test('rolls back phase 2 at once if no process ever signed with the new key', async () => {
+  const scene = sceneOf({ waivers: new Set() })
+  await run(scene, 1, 3)
+  await scene.asProcess((rotation) => rotation.undo(2))
+  expect(keysOf(scene)).toEqual(allWith('old', 'old'))
+})
+
+test.each(['audit', 'pods', 'counters'] as const)(
+  '--proof %s waits until the tokens that CSI drivers have are expired, unless waived',
+  async (proof) => {
+    const scene = sceneOf({ proof })
+    const { cluster } = scene
+    const name = 'secrets.example'
+    cluster.tokenDrivers = { value: [{ name, audiences: ['vault'], lifetimeSeconds: 7200 }] }
+    const pods = [...cluster.pods.values()].flatMap(({ id }) => [id, `rollback:${id}`])
+    const waived = new Set([...accepted.waivers, 'jwks-upload', 'jwks-max-age', 'jwks-last-upload', ...pods])
+    scene.settings = { ...scene.settings, waivers: waived }
+    await run(scene, 1, 5)
+    const begun = cluster.time.nowMs
+    expect(await pending(scene, 6)).toContainEqual(
+      expect.stringMatching(/^CSIDriver secrets.example: its tokens of the old key expire at /),
+    )
+    const settings = { ...scene.settings, waivers: new Set([...waived, `CSIDriver ${name}`]) }
+    const { settings: before } = scene
+    scene.settings = settings
+    expect(await pending(scene, 6)).not.toContainEqual(expect.stringContaining('CSIDriver'))
+    scene.settings = before
+    await run(scene, 6, 6)
+    expect(cluster.time.nowMs - begun).toBeGreaterThan(7_100_000)
+    // A rollback does the same for the new key. The waiver of the old one does not count.
+    scene.settings = settings
+    await scene.asProcess((rotation) => rotation.undo(4))
+    const undone = cluster.time.nowMs
+    await scene.asProcess((rotation) => rotation.undo(2))
+    expect(cluster.time.nowMs - undone).toBeGreaterThan(7_100_000)
+    expect(keysOf(scene)).toEqual(allWith('old', 'old'))
+  },
+)
 
 // --- programs outside of the cluster
 

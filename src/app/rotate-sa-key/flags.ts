@@ -23,7 +23,7 @@ export const keySettingsFlags = Flag.inGroup('ROTATION', {
   })(),
   proof: Flags.option({
     description:
-      'what proves in phase 6 that no client uses the old key: counters of API servers after an hour (default), your confirmation of kcert audit, or the start time of each pod',
+      'what proves that no client uses the old key (phase 6), or the new one (rollback of phase 2): counters of API servers after an hour (default), your confirmation of kcert audit, or the start time of each pod',
     options: tokenProofs,
   })(),
   'max-unavailable': Flag.number(
@@ -35,11 +35,11 @@ export const keySettingsFlags = Flag.inGroup('ROTATION', {
   'accept-untested-version': acceptVersion,
   waive: Flag.repeated(
     'ID',
-    'accept the risk for this token, kubeconfig, pod or mix of versions, or confirm jwks-upload, jwks-max-age, jwks-last-upload or audit-log; use the ID that kcert prints',
+    'accept the risk for this token, kubeconfig, pod, CSI driver or mix of versions, or confirm jwks-upload, jwks-max-age, jwks-last-upload or audit-log; use the ID that kcert prints',
   ),
   soak: Flag.value(
     'DURATION',
-    'watch the counters of stale and legacy tokens for this long in phase 6, after the hour; a client that connects less often is not seen',
+    'watch the counters of stale and legacy tokens for this long, after the hour; a client that connects less often is not seen',
     // client-go starts each watch again after 5 to 10 minutes (tools/cache/reflector.go), and the API server verifies the token then.
     { default: '15m' },
   ),

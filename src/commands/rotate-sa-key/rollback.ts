@@ -3,7 +3,7 @@ import { KeyRotationCommand } from '../../app/rotate-sa-key/command.ts'
 import { keyPlaceFlags, keySettingsFlags } from '../../app/rotate-sa-key/flags.ts'
 import * as Flag from '../../cli/flags.ts'
 
-const { waive, 'max-unavailable': maxUnavailable } = keySettingsFlags
+const { waive, proof, soak, 'max-unavailable': maxUnavailable } = keySettingsFlags
 
 export default class RotateSaKeyRollback extends KeyRotationCommand {
   static override summary = 'Roll back phases of a rotation of the service account key, the last one first.'
@@ -13,9 +13,13 @@ export default class RotateSaKeyRollback extends KeyRotationCommand {
 without the journal. Without --to, kcert rolls back only the last phase. --to 2 restores the state after phase 2. --to 0 rolls back the
 whole rotation and deletes the new key.
 
-The rollback of phase 4 also renews mounted tokens of the new key. kcert does not roll back phase 2 while a token of the new key is mounted or
-stored, because no API server would accept it. Phase 8 cannot be rolled back. After a leak of the key, phases 4 and 7 cannot be rolled back
-either.`
+The rollback of phase 4 makes API servers sign with the old key again, and renews mounted tokens of the new key. Until phase 2 is rolled back,
+they verify both keys. kcert does not roll back phase 2 while a token of the new key is mounted or stored, because no API server would
+accept it. Clients may also have one in memory. So the rollback of phase 2 first needs the same proof as phase 6, for the new key:
+--proof counters waits for an hour. Its confirmations have IDs that begin with "rollback:". If phase 4 has not changed a key, there is no
+such proof.
+
+Phase 8 cannot be rolled back. After a leak of the key, phases 4 and 7 cannot be rolled back either.`
 
   static override exitCodes = KeyRotationCommand.exitsOf({
     ...rollbackExits,
@@ -32,6 +36,8 @@ either.`
     to: keptPhases(7),
     ...rotationConsentFlags,
     'max-unavailable': maxUnavailable,
+    proof,
+    soak,
     waive,
     ...keyPlaceFlags,
     output: Flag.reportFormat('output format'),

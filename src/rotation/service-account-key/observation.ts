@@ -24,7 +24,7 @@ export function serviceAccountKeysOf(observed: KeyObservation): ServiceAccountKe
       })),
     ...tokens,
     otherKubeconfigs: kubeconfigs.flatMap(({ id, at }) => (at === undefined ? [id] : [])),
-    hasUploadedCerts: { value: kubeadm?.certsSecret !== undefined },
+    hasUploadedCerts: kubeadm?.certsSecret !== undefined,
   }
 }
 

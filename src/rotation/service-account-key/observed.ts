@@ -62,6 +62,14 @@ export interface NodeTokens {
   readonly files: readonly FoundToken[]
 }
 
+/** A CSI driver for which kubelets request tokens of the service accounts of pods, and the longest lifetime of these tokens. */
+export interface TokenDriver {
+  readonly name: string
+  /** "" is the audience of the API server. */
+  readonly audiences: readonly string[]
+  readonly lifetimeSeconds: number
+}
+
 export interface ServiceAccountKeys {
   readonly atMs: number
   readonly controlPlanes: readonly { readonly node: string; readonly keys: Reading<ControlPlaneKeys> }[]
@@ -70,8 +78,10 @@ export interface ServiceAccountKeys {
     readonly kind: 'Secret' | 'ConfigMap'
     readonly tokens: Reading<readonly FoundToken[]>
   }[]
+  /** CSIDriver objects with tokenRequests. */
+  readonly drivers: Reading<readonly TokenDriver[]>
   /** Kubeconfigs of the inventory that are on no node. */
   readonly otherKubeconfigs: readonly string[]
   /** True if the Secret kubeadm-certs exists: `kubeadm join --control-plane` copies sa.key from it. */
-  readonly hasUploadedCerts: Reading<boolean>
+  readonly hasUploadedCerts: boolean
 }

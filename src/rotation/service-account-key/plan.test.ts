@@ -44,7 +44,8 @@ function cluster(
       { kind: 'ConfigMap', tokens: { value: [] } },
     ],
     otherKubeconfigs: [],
-    hasUploadedCerts: { value: false },
+    drivers: { value: [] },
+    hasUploadedCerts: false,
     ...changes,
   }
 }
@@ -137,6 +138,11 @@ describe('blocks', () => {
       'Secrets: not read',
     ],
     [
+      'CSI drivers that were not read',
+      cluster([plane('cp1')], { drivers: { unread: '403' } }),
+      'CSIDrivers: not read',
+    ],
+    [
       'a control plane that was not read',
       cluster([plane('cp1')], { controlPlanes: [{ node: 'cp9', keys: { unread: 'no route' } }] }),
       'the keys on cp9: not read',
@@ -196,6 +202,22 @@ describe('expects verifiers outside of the cluster', () => {
     expect(audiences).toEqual([{ audience: 'sts.example.com', tokens: 1 }])
     expect(externalVerifiers.mayExist).toBe(true)
   })
+})
+
+test('names CSI drivers that get tokens, and waits until these are expired', () => {
+  const drivers = {
+    value: [
+      { name: 'own.example', audiences: [''], lifetimeSeconds: 600 },
+      { name: 'vault.example', audiences: ['vault', issuer], lifetimeSeconds: 7200 },
+    ],
+  }
+  const { externalVerifiers, notes, steps } = planOf(cluster([plane('cp1')], { drivers }))
+  expect(externalVerifiers.why).toEqual(['CSIDriver vault.example requests tokens for the audience vault'])
+  expect(notes.filter((note) => note.startsWith('CSIDriver'))).toEqual([
+    expect.stringMatching(/^CSIDriver own.example: .* up to 600 s\. Phase 6 waits/),
+    expect.stringMatching(/^CSIDriver vault.example: .* up to 7200 s\. Phase 6 waits/),
+  ])
+  expect(steps[2]?.waitSeconds).toBe(7200)
 })
 
 test('lists tokens that nothing renews, with their owners, without expired ones', () => {

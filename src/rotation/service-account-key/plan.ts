@@ -15,6 +15,7 @@ import type {
   NodeTokens,
   Reading,
   ServiceAccountKeys,
+  TokenDriver,
 } from './observed.ts'
 import type { ServiceAccountKeyPlan } from './report.ts'
 
@@ -32,6 +33,7 @@ interface Found {
   readonly nodes: readonly { readonly node: string; readonly tokens: NodeTokens }[]
   /** Unexpired tokens in objects and files. */
   readonly held: readonly FoundToken[]
+  readonly drivers: readonly TokenDriver[]
   readonly unread: readonly { readonly what: string; readonly why: string }[]
 }
 
@@ -103,12 +105,13 @@ export function tokensIn({
 }
 
 function foundIn(observed: ServiceAccountKeys): Found {
-  const { controlPlanes, nodes, objects, hasUploadedCerts } = observed
+  const { controlPlanes, nodes, objects, drivers } = observed
   const keys = controlPlanes.flatMap(({ keys: one }) => ('value' in one ? one.value : []))
   return {
     apiServers: keys.flatMap(({ apiServer }) => apiServer ?? []),
     managers: keys.flatMap(({ controllerManager }) => controllerManager ?? []),
     ...tokensIn(observed),
+    drivers: 'value' in drivers ? drivers.value : [],
     unread: [
       ...controlPlanes.flatMap(({ node, keys: one }) => unreadOf(`the keys on ${node}`, one)),
       ...keys.flatMap(({ node, apiServer, controllerManager }) => [
@@ -120,7 +123,7 @@ function foundIn(observed: ServiceAccountKeys): Found {
       ]),
       ...nodes.flatMap(({ node, tokens }) => unreadOf(`the tokens on ${node}`, tokens)),
       ...objects.flatMap(({ kind, tokens }) => unreadOf(`${kind}s`, tokens)),
-      ...unreadOf('the Secret kube-system/kubeadm-certs', hasUploadedCerts),
+      ...unreadOf('CSIDrivers', drivers),
     ],
   }
 }
@@ -266,20 +269,31 @@ function signingKeyOf({ apiServers }: Found): string | undefined {
 function externalVerifiers(found: Found): ServiceAccountKeyPlan['externalVerifiers'] {
   const issuers = new Set(found.apiServers.flatMap((one) => one.issuers))
   const uris = new Set(found.apiServers.flatMap(({ jwksUri }) => jwksUri ?? []))
+  const own = ownAudiences(found)
   const why = [
     ...[...issuers]
       .filter((issuer) => !ownIssuer.test(issuer))
       .map((issuer) => `the issuer ${issuer} has a name outside of the cluster`),
     ...[...uris].map((uri) => `--service-account-jwks-uri is ${uri}`),
     ...foreignAudiences(found).map(([audience]) => `tokens for the audience ${audience} are mounted`),
+    ...found.drivers.flatMap(({ name, audiences }) =>
+      audiences
+        .filter((one) => !own.has(one))
+        .map((audience) => `CSIDriver ${name} requests tokens for the audience ${audience}`),
+    ),
   ]
   return { mayExist: why.length > 0, why, maxAgeSeconds: jwksMaxAgeSeconds }
 }
 
-function foreignAudiences({ apiServers, nodes }: Found): [string, number][] {
-  const own = new Set(apiServers.flatMap(({ audiences }) => audiences))
-  const mounted = nodes.flatMap(({ tokens }) => tokens.mounted)
+function foreignAudiences(found: Found): [string, number][] {
+  const own = ownAudiences(found)
+  const mounted = found.nodes.flatMap(({ tokens }) => tokens.mounted)
   return countsOf(mounted, ({ audiences }) => audiences.filter((one) => !own.has(one)))
+}
+
+/** "" in a CSIDriver is the audience of the API server. */
+function ownAudiences({ apiServers }: Found): ReadonlySet<string> {
+  return new Set(['', ...apiServers.flatMap(({ audiences }) => audiences)])
 }
 
 // Seconds of one restart, the longest of a rotation by hand: 3 + 1 nodes of Kubernetes 1.36.3 on two shared cores, 2026-11-22.
@@ -288,7 +302,10 @@ const took = { apiServer: 50, withDelay: 47, atOnce: 13, manager: 28, kubelets: 
 /** Tokens of the default volume are renewed within this time. An unused older one is counted as stale. */
 export const tokenLifetimeSeconds = 3607
 
-function routineSteps({ apiServers, managers }: Found, verifiers: { readonly mayExist: boolean }): Step[] {
+function routineSteps(
+  { apiServers, managers, drivers }: Found,
+  verifiers: { readonly mayExist: boolean },
+): Step[] {
   const servers = apiServers.length
   const undelayed = apiServers.filter(hasNoDelay)
   const wait = verifiers.mayExist ? jwksMaxAgeSeconds : 0
@@ -333,7 +350,7 @@ function routineSteps({ apiServers, managers }: Found, verifiers: { readonly may
       ],
       check:
         'no mounted token and no object has the old key; then no increase of serviceaccount_stale_tokens_total and serviceaccount_legacy_tokens_total',
-      waitSeconds: tokenLifetimeSeconds,
+      waitSeconds: Math.max(tokenLifetimeSeconds, ...drivers.map((one) => one.lifetimeSeconds)),
       estimatedSeconds: took.kubelets + took.clientsReread,
     },
     {
@@ -408,7 +425,7 @@ function* notesOn(
   found: Found,
   reason: RotationReason,
 ): Generator<string> {
-  const { apiServers, held } = found
+  const { apiServers, held, drivers } = found
   const undelayed = apiServers.filter(hasNoDelay)
   if (undelayed.length > 0)
     yield `${namesOf(undelayed)}: without --shutdown-delay-duration, a restart cuts up to 3 connections in use${reason === 'compromise' ? '' : '. The first pass sets 15 s, and still has this effect'}`
@@ -417,10 +434,12 @@ function* notesOn(
   if (reason === 'compromise') {
     yield* rejectedIn(found.nodes, held, signingKeyOf(found))
   }
-  if ('value' in hasUploadedCerts && hasUploadedCerts.value)
+  if (hasUploadedCerts)
     yield 'the Secret kube-system/kubeadm-certs has sa.key, for kubeadm join --control-plane: it is deleted'
   if (otherKubeconfigs.length > 0)
     yield `not read, because they are on no node: ${otherKubeconfigs.join(', ')}. Check them with kcert inspect`
+  for (const { name, lifetimeSeconds } of drivers)
+    yield `CSIDriver ${name}: kubelets request tokens for it, which are valid for up to ${lifetimeSeconds} s. ${reason === 'compromise' ? 'It gets 401 until its volumes are published again after their kubelet has restarted' : 'Phase 6 waits until those of the old key are expired'}`
   if (reason === 'routine')
     yield `no counter sees tokens that a client requested for longer than an hour (kubectl create token --duration): the audit log does`
 }

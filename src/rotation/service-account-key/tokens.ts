@@ -1,12 +1,12 @@
 import type { ServiceAccountToken } from '../../x509/service-account-token.ts'
 import type { PendingItem } from '../phase.ts'
 import type { Observed } from '../snapshot.ts'
-import type { FoundToken } from './observed.ts'
+import type { FoundToken, TokenDriver } from './observed.ts'
 import { tokensIn } from './plan.ts'
 
 // Tokens by the key that signed them. What cannot be read may contain one, so it is pending.
 
-/** Returns nodes and kinds of objects whose tokens could not be read. */
+/** Returns nodes and kinds of objects whose tokens could not be read, and whether that is so for CSI drivers. */
 export function unreadTokens({ tokens }: Observed<'tokens'>): readonly PendingItem[] {
   return [
     ...tokens.nodes.flatMap(({ node: at, tokens: read }) =>
@@ -15,6 +15,9 @@ export function unreadTokens({ tokens }: Observed<'tokens'>): readonly PendingIt
     ...tokens.objects.flatMap(({ kind, tokens: read }) =>
       'unread' in read ? [{ at: `${kind}s`, what: `cannot be read: ${read.unread}` }] : [],
     ),
+    ...('unread' in tokens.drivers
+      ? [{ at: 'CSIDrivers', what: `cannot be read: ${tokens.drivers.unread}` }]
+      : []),
   ]
 }
 
@@ -46,6 +49,16 @@ export function heldTokens({ tokens, atMs }: Observed<'tokens'>, keyId: string):
  */
 export function oldTokens({ tokens, atMs }: Observed<'tokens'>, oldKeyId: string): readonly FoundToken[] {
   return tokensIn({ atMs, ...tokens }).held.filter(({ claims: { keyId = oldKeyId } }) => keyId === oldKeyId)
+}
+
+/** Returns the CSI drivers for which kubelets request tokens. */
+export function driversIn({ tokens: { drivers } }: Observed<'tokens'>): readonly TokenDriver[] {
+  return 'value' in drivers ? drivers.value : []
+}
+
+/** Returns the ID with which the operator accepts that tokens of a CSI driver become invalid. */
+export function driverId({ name }: TokenDriver): string {
+  return `CSIDriver ${name}`
 }
 
 /** Returns the ID with which the operator accepts that a token becomes invalid. */

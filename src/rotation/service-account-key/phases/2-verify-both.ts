@@ -1,6 +1,7 @@
+import { commandLine } from '../../../errors/command-line.ts'
 import { shortList } from '../../../errors/short-list.ts'
 import { definePhase, inParts } from '../../phase.ts'
-import { apiServers, fileAt, type Observed } from '../../snapshot.ts'
+import { apiServers, type CopySnapshot, fileAt, type Observed, onNode } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
 import { keyIdFor } from '../key-id.ts'
 import {
@@ -22,8 +23,9 @@ import {
 import { awaitReread, renewals } from '../kubelets.ts'
 import { keyRow } from '../phase-table.ts'
 import { heldTokens, nodesWithMounted, unreadTokens } from '../tokens.ts'
+import { provingUnused } from './6-prove-unused.ts'
 
-type Sees = KeySections | 'leases' | 'tokens' | 'kubelets' | 'evidence'
+type Sees = KeySections | 'leases' | 'tokens' | 'pods' | 'kubelets' | 'copies' | 'evidence'
 
 const both = keyPart<Sees>((observed, { reason }, { oldKey, newKey }) => {
   // After a leak, no API server verifies both.
@@ -59,7 +61,8 @@ const both = keyPart<Sees>((observed, { reason }, { oldKey, newKey }) => {
 const parts = inParts(both)
 
 export const verifyBoth = definePhase<Sees>(keyRow('verify-both'), {
-  sees: ['components', 'files', 'servedKeys', 'leases', 'tokens', 'kubelets', 'evidence'],
+  // A rollback observes all sections of the playbook. Only it needs pods.
+  sees: ['components', 'files', 'servedKeys', 'leases', 'tokens', 'kubelets', 'copies', 'evidence'],
   ...parts,
   refusals: (observed, target) =>
     onlyApiServer(observed, target, keyRow('verify-both').number, parts.plan(observed, target)),
@@ -79,10 +82,33 @@ export const verifyBoth = definePhase<Sees>(keyRow('verify-both'), {
     const { key } = target
     const steps = apiServersBackTo(copies, now, key && [key.oldKey], 'verifies only tokens of the old key')
     if (key === undefined || steps.length === 0) return steps
+    if (!hasSigned(now)) return steps
+    const proof = [...provingUnused(now, target, key, 'new').steps]
+    const asked = proof.flatMap((step) => (step.kind === 'confirm' ? [step] : []))
+    const [first] = asked
+    if (first !== undefined)
+      return {
+        what: `not proven that no client uses a token of the new key: ${shortList(asked.map(({ id }) => id))}`,
+        why: first.question,
+        next: commandLine`kcert rotate-sa-key rollback --waive ${first.id}`,
+      }
     // The rollback of phase 4 renewed mounted tokens.
-    return [...awaitReread(now, Math.max(...renewals(now, keyIdFor(key.newKey)), 0)), ...steps]
+    return [...awaitReread(now, Math.max(...renewals(now, keyIdFor(key.newKey)), 0)), ...proof, ...steps]
   },
 })
+
+/**
+ * Returns true if an API server may have signed tokens with the new key, which clients may have in memory: phase 4 copied its old key, or
+ * its copies are not known.
+ */
+function hasSigned(observed: Observed<'components' | 'copies'>): boolean {
+  return apiServers(observed).some((api) => {
+    const its = onNode(observed.copies, api.node)
+    const isSigningKey = ({ phase, of }: CopySnapshot): boolean =>
+      phase === keyRow('sign-new').number && 'path' in of && of.path === privatePath(api)
+    return its.length === 0 || its.some(isSigningKey)
+  })
+}
 
 /** Tokens of the new key become invalid when no API server verifies it any more. */
 function whyNewKeyIsUsed(observed: Observed<'tokens'>, { key }: Target) {

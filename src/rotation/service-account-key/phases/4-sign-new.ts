@@ -1,3 +1,5 @@
+import type { Task } from '../../action.ts'
+import type { Digest } from '../../certificate-record.ts'
 import { definePhase, inParts } from '../../phase.ts'
 import { isProven } from '../../proof.ts'
 import { awaitLeader, leaderLast } from '../../restart.ts'
@@ -89,13 +91,11 @@ const managers = keyPart<Sees>((observed, _target, key) => {
     (one) => privatePath(one) !== undefined,
   )
   const open = all.filter((one) => !signsNew(observed, one, key))
-  const subject = { kind: 'token-secret', keyId: keyIdFor(key.newKey) } as const
-  const sinceMs = Math.max(...all.map((one) => privateKeyOf(observed, one)?.changedAtMs ?? 0), 0)
-  const isUnproven = all.length > 0 && (open.length > 0 || !isProven(observed, subject, sinceMs))
+  const proofs = provingManagers(observed, all, key.newKey, open.length > 0)
   return {
     gaps: [
       ...open.map(({ id: at }) => ({ at, what: 'does not sign with the new key' })),
-      ...(isUnproven && open.length === 0
+      ...(proofs.length > 0 && open.length === 0
         ? [{ at: manager, what: 'not yet proven to sign the tokens of Secrets with the new key' }]
         : []),
     ],
@@ -106,10 +106,24 @@ const managers = keyPart<Sees>((observed, _target, key) => {
         ...restartedWith(observed, one),
       ]),
       ...(open.length > 0 ? [awaitLeader(manager)] : []),
-      ...(isUnproven ? [probe(subject, 90_000)] : []),
+      ...proofs,
     ],
   }
 })
+
+/** Returns the proof that controller managers sign with this key, unless they are proven to, and none is about to restart. */
+function provingManagers(
+  observed: Observed<Sees>,
+  managers: readonly ComponentSnapshot[],
+  key: Digest,
+  isRestarting: boolean,
+): readonly Task[] {
+  const subject = { kind: 'token-secret', keyId: keyIdFor(key) } as const
+  const signing = managers.flatMap((one) => privateKeyOf(observed, one) ?? [])
+  const sinceMs = Math.max(...signing.map(({ changedAtMs }) => changedAtMs), 0)
+  const isNeeded = signing.length > 0 && (isRestarting || !isProven(observed, subject, sinceMs))
+  return isNeeded ? [probe(subject, 90_000)] : []
+}
 
 const parts = inParts(api, managers)
 
@@ -154,7 +168,14 @@ export const signNew = definePhase<Sees>(keyRow('sign-new'), {
       return isWritten ? restartedWith(now, one) : backToKeys(copies, now, [one])
     })
     const renewing = key && mountedBack(now, target, key)
-    return [...apis, ...back, ...(back.length > 0 ? [awaitLeader(manager)] : []), ...(renewing ?? [])]
+    return [
+      ...apis,
+      ...back,
+      ...(back.length > 0 ? [awaitLeader(manager)] : []),
+      // The probe also deletes the Secret that a killed run left, with its token of the new key.
+      ...(key && copies.length > 0 ? provingManagers(now, own, key.oldKey, back.length > 0) : []),
+      ...(renewing ?? []),
+    ]
   },
 })
 
