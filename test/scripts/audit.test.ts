@@ -447,6 +447,9 @@ test('reads logs on the nodes of an inventory', () => {
   const away = reportOf([join(at, 'logs'), '-i', join(at, 'away.yaml'), ...flags])
   expect(away).toMatchObject({ conclusion: 'unknown', exit: 4 })
   expect(away.incomplete[0]).toMatch(/^cp1: /)
+  const live = reportOf(['--live', '-i', join(at, 'away.yaml')])
+  expect(live).toMatchObject({ conclusion: 'unknown', exit: 4 })
+  expect(live.incomplete[0]).toMatch(/^cp1: /)
   const partial = reportOf([join(at, 'logs'), '-i', join(at, 'two.yaml'), '--node', 'cp1', ...flags])
   expect(partial.incomplete).toEqual(['no logs of cp2 were read: --node leaves them out'])
 })
@@ -509,6 +512,8 @@ test.each([
   [['-', '--context', 'x'], '--context requires --cluster'],
   [['-', '--node', 'cp1'], '--node requires --inventory'],
   [['--all-nodes'], 'inventory kcert.yaml does not exist'],
+  [['--live'], '--live requires --inventory or --all-nodes, and no LOG'],
+  [['--live', '-i', 'kcert.yaml', 'x.log'], '--live requires --inventory or --all-nodes, and no LOG'],
   [['-', '--new-key-since', '-1h'], '--new-key-since requires --sa-key'],
   [['-', '--since', 'yesterday'], 'invalid time "yesterday"'],
   [['-', '--since', '+1h'], '--since +1h is in the future'],

@@ -119,8 +119,10 @@ function provingManagers(
   isRestarting: boolean,
 ): readonly Task[] {
   const subject = { kind: 'token-secret', keyId: keyIdFor(key) } as const
-  const signing = managers.flatMap((one) => privateKeyOf(observed, one) ?? [])
-  const sinceMs = Math.max(...signing.map(({ changedAtMs }) => changedAtMs), 0)
+  const signing = managers.filter((one) => privatePath(one) !== undefined)
+  // A file that was not read may have just changed.
+  const times = signing.map((one) => privateKeyOf(observed, one)?.changedAtMs ?? Number.POSITIVE_INFINITY)
+  const sinceMs = Math.max(...times, 0)
   const isNeeded = signing.length > 0 && (isRestarting || !isProven(observed, subject, sinceMs))
   return isNeeded ? [probe(subject, 90_000)] : []
 }
