@@ -77,7 +77,7 @@ function unfitKubeadm(
   return [
     {
       what: `kubeadm would not create ${keyType} keys: ${noAlgorithm.why}`,
-      why: `kubeadm certs renew and kubeadm join would create ${noAlgorithm.creates} keys; correct ClusterConfiguration first`,
+      why: `with these settings, kubeadm creates ${noAlgorithm.creates} keys in certs renew and join; correct ClusterConfiguration first`,
       next: 'kubectl -n kube-system edit configmap kubeadm-config',
     },
   ]
