@@ -31,11 +31,19 @@ adds the cross-signed CA certificate to their files. It restarts one member at a
 must be healthy and in sync. Then it restarts each API server, removes the cross-signed CA certificate, and deletes its own files. Use --ca
 etcd with every command of this rotation. To restart etcd, kcert ends the process and does not change the manifest.
 
+In phase 1, kcert watches the connections to etcd and stops if it finds clients outside of the control-plane nodes. Such clients need
+certificates with the cross-signed CA certificate before phase 3. If you do not know all clients, or if a client cannot present a chain, use
+--etcd-clients unknown. In phase 2, each member then restarts once more, with both CAs in its CA file, before kcert reissues certificates.
+From then on, members accept certificates of both CAs. Give every client a certificate of the new CA, and both CAs to verify etcd. The new CA
+is in kcert/new beside ca.crt of etcd on each control-plane node. Then run phase 2 again. It is complete when no client outside of the
+control-plane nodes is left that you have not accepted with --waive, and when you have confirmed that every client has its new certificate
+(or --waive etcd-clients). After that, phase 3 makes members trust only the new CA.
+
 --algorithm gives the new CAs, and all certificates that kcert reissues, keys of another type, such as ECDSA-P256. In phase 7, it also
 changes encryptionAlgorithm in kubeadm-config. kcert rotate-ca plan shows what changes and which clients to check. Kubelets request their
 own certificates with ECDSA-P256 keys, and the service account key does not change. With --ca etcd, only the CA gets the type.
 
-The choices of phase 1 (--ca, --no-bridge, --reason, --new-keys, --algorithm) are stored in the journal and apply to later commands. The journal
+The choices of phase 1 (--ca, --no-bridge, --reason, --new-keys, --algorithm, --etcd-clients) are stored in the journal and apply to later commands. The journal
 contains digests, paths and public keys of CAs, but no private keys. A lock on this machine and a Lease in the cluster prevent a second
 rotation at the same time.
 
@@ -62,6 +70,8 @@ yourself.`
     'Run phases 5 to 9 and ask before each node':
       'kcert rotate-ca --phase 5-9 --max-unavailable 1 --pause-between nodes',
     'Show the state of a rotation of the etcd CA': 'kcert rotate-ca --ca etcd',
+    'Rotate the CA of etcd, whose clients you do not all know':
+      'kcert rotate-ca --ca etcd --etcd-clients unknown --phase 1',
     'Show what a rotation from RSA to ECDSA changes and which clients to check':
       'kcert rotate-ca plan --algorithm ECDSA-P256',
     'Rotate only the cluster CA, to your own CA':

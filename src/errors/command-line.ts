@@ -111,6 +111,7 @@ export const repeatedFlags = [
   'journal',
   'ca',
   'algorithm',
+  'etcd-clients',
 ] as const
 
 /**
@@ -136,7 +137,7 @@ const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
   // The commands that may begin a rotation.
   [
     /^kcert rotate-ca(?: plan| runbook|(?= --)|$)(?![\w-]|.*-old-key)/s,
-    ['ca', 'algorithm', 'inventory', 'journal', ...ofCluster],
+    ['ca', 'algorithm', 'etcd-clients', 'inventory', 'journal', ...ofCluster],
   ],
   [
     /^kcert rotate-ca(?: (?:plan|rollback|runbook|status|verify))?(?![\w-])/,

@@ -91,6 +91,9 @@ test('repeats that etcd’s CA is rotated in every command of that rotation, and
   )
   expect(withGivenFlags('kcert rotate-ca plan', chosen)).toBe('kcert rotate-ca plan --algorithm ECDSA-P256')
   expect(withGivenFlags('kcert rotate-ca', chosen)).toBe('kcert rotate-ca --algorithm ECDSA-P256')
+  expect(withGivenFlags('kcert rotate-ca plan', { ca: 'etcd', 'etcd-clients': 'unknown' })).toBe(
+    'kcert rotate-ca plan --ca etcd --etcd-clients unknown',
+  )
   for (const later of [
     'kcert rotate-ca status',
     'kcert rotate-ca rollback --to 0',

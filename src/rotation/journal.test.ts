@@ -109,23 +109,27 @@ test('remembers a service account key, and refuses a proof that it does not know
   )
 })
 
-test.each(['__proto__', 'ECDSA-P521', 'ecdsa-p256', '', null, 3, ['ECDSA-P256'], { a: 1 }])(
-  'reports the key type %j as damage, and remembers one of kubeadm',
-  (keyType) => {
-    const text = (settings: object) => {
-      const record = { kind: 'rotation', changes: [], settings } as unknown as JournalRecord
-      return `${journalLine(record, 0, undefined)}\n`
-    }
-    expect(() => readJournal(text({ keyType }))).toThrow(
-      expect.objectContaining({
-        code: 'KCERT_JOURNAL_DAMAGED',
-        why: expect.stringMatching(/^its key type is unknown: another version of kcert wrote it/),
-      }),
-    )
-    const known = readJournal(text({ keyType: 'ECDSA-P384' }))
-    expect(choicesIn(known, manualRotation)?.keyType).toBe('ECDSA-P384')
-  },
-)
+test.each([
+  ...['__proto__', 'ECDSA-P521', 'ecdsa-p256', '', null, 3, ['ECDSA-P256'], { a: 1 }].map(
+    (value) => ['keyType', value, 'its key type', 'ECDSA-P384'] as const,
+  ),
+  ...['__proto__', 'Unknown', '', null, ['unknown'], { a: 1 }].map(
+    (value) => ['etcdClients', value, 'its choice for clients of etcd', 'unknown'] as const,
+  ),
+])('reports the %s %j as damage, and remembers a valid one', (name, value, what, valid) => {
+  const text = (settings: object) => {
+    const record = { kind: 'rotation', changes: [], settings } as unknown as JournalRecord
+    return `${journalLine(record, 0, undefined)}\n`
+  }
+  expect(() => readJournal(text({ [name]: value }))).toThrow(
+    expect.objectContaining({
+      code: 'KCERT_JOURNAL_DAMAGED',
+      why: expect.stringMatching(new RegExp(`^${what} is unknown: another version of kcert wrote it`)),
+    }),
+  )
+  const known = readJournal(text({ [name]: valid }))
+  expect(choicesIn(known, manualRotation)?.[name]).toBe(valid)
+})
 
 test('a rollback of a phase takes back what was confirmed in it and later', () => {
   const records: readonly JournalRecord[] = [

@@ -6,7 +6,7 @@ import type { Action } from './action.ts'
 import type { CertificateRecord, Digest } from './certificate-record.ts'
 import { type PhaseTable, rowNumbered } from './phase-table.ts'
 import type { EvidenceSnapshot, HandshakeRate, IntentSnapshot } from './snapshot.ts'
-import { tokenProofs } from './target.ts'
+import { etcdClientChoices, tokenProofs } from './target.ts'
 import type { Remembered, Settings } from './target-reading.ts'
 
 // The journal: JSON lines, each with the digest of the previous line, so that a lost, changed or inserted line is detected. The
@@ -24,6 +24,8 @@ interface RotationEntry extends Remembered {
 export type Choices = Pick<Settings, 'cas' | 'withBridge' | 'reason' | 'newKeys' | 'keyType'> & {
   /** Absent in journals of earlier versions. */
   readonly proof?: Settings['proof']
+  /** Absent when they are known. */
+  readonly etcdClients?: Settings['etcdClients']
 }
 
 export const phaseEvents = ['started', 'completed', 'stopped', 'rolled-back'] as const
@@ -117,6 +119,8 @@ function checkCas({ changes, key, settings }: Readonly<Partial<RotationEntry>>, 
     throw damaged(index, 'its proof is unknown: another version of kcert wrote it')
   if (settings?.keyType !== undefined && !kubeadmKeyTypes.includes(settings.keyType))
     throw damaged(index, 'its key type is unknown: another version of kcert wrote it')
+  if (settings?.etcdClients !== undefined && !etcdClientChoices.includes(settings.etcdClients))
+    throw damaged(index, 'its choice for clients of etcd is unknown: another version of kcert wrote it')
 }
 
 function isRecord(value: unknown): value is CertificateRecord {
@@ -214,13 +218,18 @@ export function rememberedIn(entries: readonly JournalEntry[], table: PhaseTable
   return { changes, ...(key && { key }) }
 }
 
-/** Returns the choices for the rotation in the journal; undefined before phase 1 is complete, or with --algorithm, before it starts. */
+/** Returns the choices for the rotation in the journal; undefined before phase 1 is complete, or with --algorithm or --etcd-clients, before it starts. */
 export function choicesIn(entries: readonly JournalEntry[], table: PhaseTable): Choices | undefined {
   return rotationIn(entries, table)?.settings
 }
 
-export function choicesOf({ cas, withBridge, reason, newKeys, proof, keyType }: Settings): Choices {
-  const others = { ...(proof !== 'counters' && { proof }), ...given({ keyType }) }
+export function choicesOf(settings: Settings): Choices {
+  const { cas, withBridge, reason, newKeys, proof, keyType, etcdClients } = settings
+  const others = {
+    ...(proof !== 'counters' && { proof }),
+    ...given({ keyType }),
+    ...(etcdClients !== 'known' && { etcdClients }),
+  }
   return { cas, withBridge, reason, newKeys, ...others }
 }
 

@@ -213,7 +213,12 @@ export class Rotation {
       await this.performAll(plan.steps)
       const { open, on } = await this.settle(phase)
       if (open.length === 0) return this.completed(phase, on.observed, on.target)
-      if (round === mostRounds) throw unclosed(this.playbook, phase, open)
+      const asked = new Set(plan.steps.flatMap((step) => (step.kind === 'confirm' ? [step.id] : [])))
+      const rest = phase.plan(on.observed, on.target)
+      // The operator answered no. The same question again would get the same answer.
+      const isAnswered =
+        rest.length > 0 && rest.every((step) => step.kind === 'confirm' && asked.has(step.id))
+      if (isAnswered || round === mostRounds) throw unclosed(this.playbook, phase, open)
     }
   }
 
@@ -244,15 +249,15 @@ export class Rotation {
 
   /** Records the CAs or the key in the journal once they exist. The last phase needs it when kcert's folder is partly deleted. */
   private async remember(target: Target): Promise<void> {
-    const { key, keyType } = target
+    const { key, keyType, etcdClients } = target
     const before = rememberedIn(this.history, this.playbook)
     const changes = target.changes.map(({ ca, oldCa, newCa }) => ({ ca, oldCa, newCa }))
     const isPlanned = plannedIn(target).length > 0
     const remembered = isPlanned ? before : { changes, ...(key && { key }) }
     const settings = choicesOf(this.around.settings)
     const known = [before, choicesIn(this.history, this.playbook)]
-    // Without the key type, a run that continues phase 1 would give the next CA another one.
-    if (isPlanned && keyType === undefined) return
+    // Without these choices, a run that continues phase 1 would give the next CA another type, or forget the unknown clients.
+    if (isPlanned && keyType === undefined && etcdClients === 'known') return
     if (JSON.stringify([remembered, settings]) === JSON.stringify(known)) return
     await this.journal.record({ kind: 'rotation', ...remembered, settings })
   }

@@ -25,6 +25,7 @@ export const defaultSettings: Settings = {
   trustsReloadingClients: true,
   mostClockSkewMs: 30_000,
   soakMs: 20_000,
+  etcdClients: 'known',
   acceptsOutage: false,
   acceptedVersions: new Set(),
 }

@@ -29,6 +29,9 @@ export interface KeyChange {
 /** How to prove that no client uses the old service account key. */
 export const tokenProofs = ['counters', 'audit', 'pods'] as const
 
+/** Whether the operator knows every client of etcd, so that each can present the bridge certificate. */
+export const etcdClientChoices = ['known', 'unknown'] as const
+
 /** What the operator wants, fixed in the first phase and kept in the journal. */
 export interface Target {
   /** The cluster CA, the front-proxy CA, or both. */
@@ -54,6 +57,8 @@ export interface Target {
   readonly mostClockSkewMs: number
   /** How long no server or client may present the old CA before phase 11 is complete. */
   readonly soakMs: number
+  /** `unknown`: members of etcd trust both CAs until the operator confirms that all clients have certificates of the new one. */
+  readonly etcdClients: (typeof etcdClientChoices)[number]
   /** True when the only API server may restart. */
   readonly acceptsOutage: boolean
   /** Untested minor versions that the operator accepted: "1.38". */

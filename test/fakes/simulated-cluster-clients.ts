@@ -41,6 +41,8 @@ export class SimulatedClients {
   expectsBridge = true
   /** Pods that read their CA file once and are not restarted break the rules, so their failures do not count. */
   readonly waived = new Set<string>()
+  /** Chains that unknown clients of etcd present to every member. */
+  readonly strangers: (readonly Digest[])[] = []
   private readonly cluster: SimulatedCluster
   private readonly begunMs: number
   private readonly verdicts = new Map<string, boolean>()
@@ -256,6 +258,10 @@ export class SimulatedClients {
         this.count('API server to etcd', api.id, member.id, this.wrongAtEtcd(api, member))
       const own = this.cluster.loadedBy(member, 'cert-file')
       const isOwn = this.trusts(this.cluster.loadedBy(member, 'trusted-ca-file'), own)
+      for (const chain of this.strangers) {
+        const isAccepted = this.trusts(this.cluster.loadedBy(member, 'trusted-ca-file'), chain)
+        this.count('unknown client of etcd', 'backup', member.id, isAccepted ? undefined : 'client refused')
+      }
       this.count('gateway of etcd', member.id, member.id, isOwn ? undefined : 'client refused')
     }
   }

@@ -989,12 +989,14 @@ export class SimulatedCluster {
     for (const file of ['etcd/server', 'etcd/peer', 'etcd/healthcheck-client', 'apiserver-etcd-client'])
       this.writeLeaf(node, file, file, ca)
     this.writeDefinition(node, 'etcd', {
+      'listen-client-urls': 'https://127.0.0.1:2379',
       'cert-file': this.certificatePath('etcd/server'),
       'peer-cert-file': this.certificatePath('etcd/peer'),
       'trusted-ca-file': this.certificatePath('etcd/ca'),
       'peer-trusted-ca-file': this.certificatePath('etcd/ca'),
     })
     return {
+      'etcd-servers': 'https://127.0.0.1:2379',
       'etcd-cafile': this.certificatePath('etcd/ca'),
       'etcd-certfile': this.certificatePath('apiserver-etcd-client'),
     }

@@ -155,6 +155,21 @@ test('writes one new CA to all nodes, and certificates that verify with either C
   expect(keyAt(cp2, 'etcd/ca.key')).toBe(made!.publicKey.sha256)
 })
 
+test('with unknown clients, CA files contain both CAs, the old one first, and then the new one', async () => {
+  const node = controlPlane('cp1')
+  const [old] = certificatesAt(node, 'etcd/ca.crt')
+  const run = await opened(new Map([['cp1', node]]), { etcdClients: 'unknown' })
+  await run.write(1)
+  expect(await run.write(2)).toBe(5)
+  const [made] = certificatesAt(node, 'etcd/kcert/new/ca.crt')
+  const trusted = () => certificatesAt(node, 'etcd/ca.crt').map(({ fingerprintSha256: one }) => one)
+  expect(trusted()).toEqual([old!.fingerprintSha256, made!.fingerprintSha256])
+  // kubeadm signs with the first CA in the file and the key beside it.
+  expect(keyAt(node, 'etcd/ca.key')).toBe(old!.publicKey.sha256)
+  expect(await run.write(3)).toBe(2)
+  expect(trusted()).toEqual([made!.fingerprintSha256])
+})
+
 test.for([
   ['ECDSA-P384', 'RSA-3072'],
   ['RSA-3072', 'ECDSA-P384'],

@@ -7,6 +7,7 @@ import { renderProgress } from '../../src/output/rotation/status.ts'
 import { actionsOf, type Step } from '../../src/rotation/action.ts'
 import { changesOf, describeAction, nodeOf } from '../../src/rotation/effects.ts'
 import { brokenEtcdConnection } from '../../src/rotation/etcd/model.ts'
+import { clientsId } from '../../src/rotation/etcd/phases/2-present-bridge.ts'
 import { etcdPlaybook } from '../../src/rotation/etcd/playbook.ts'
 import { phaseOf } from '../../src/rotation/phase.ts'
 import type { Snapshot } from '../../src/rotation/snapshot.ts'
@@ -22,6 +23,12 @@ const shape: ClusterShape = { controlPlanes: 3, workers: 1, namespaces: 3, hasEt
 const nodes = ['cp1', 'cp2', 'cp3']
 const phases = [1, 2, 3, 4, 5, 6]
 const accepted = { cas: ['etcd'], acceptedVersions: new Set(['1.36']) } as const
+/** The operator confirms in advance that unknown clients have new certificates. */
+const unknown = { etcdClients: 'unknown', waivers: new Set([clientsId]) } as const
+const variants = [
+  ['known', {}],
+  ['unknown', unknown],
+] as const
 
 function sceneOf(settings: Partial<Settings> = {}, given: Partial<ClusterShape> = {}): Scene {
   const scene = new Scene({ ...shape, ...given }, { ...accepted, ...settings }, etcdPlaybook)
@@ -107,10 +114,14 @@ test('changes the CA with one restart of each process, and no connection fails',
   )
 })
 
-test.each(['before', 'after'] as const)(
-  'ends in the same place when kcert is killed %s each action',
-  async (when) => {
-    const scene = sceneOf()
+test.each(
+  variants.flatMap(([clients, settings]) =>
+    (['before', 'after'] as const).map((when) => [when, clients, settings] as const),
+  ),
+)(
+  'ends in the same place when kcert is killed %s each action, with %s clients',
+  async (when, _clients, settings) => {
+    const scene = sceneOf(settings)
     const kills = await scene.killedAtEachAct(when, phases, (phase) =>
       scene.asProcess((rotation) => rotation.run(phase)).then(() => {}),
     )
@@ -122,35 +133,138 @@ test.each(['before', 'after'] as const)(
   },
 )
 
-test.each([1, 2, 3, 4, 5])('rolls back from phase %i to the same bytes and the same trust', async (last) => {
-  const scene = sceneOf()
-  const [before, trusted] = [bytes(scene), trusts(scene)]
-  await run(scene, 1, last)
-  await undo(scene, last)
-  expect(bytes(scene)).toEqual(before)
-  expect(trusts(scene)).toEqual(trusted)
-  expect(scene.cluster.mostMembersDown).toBeLessThanOrEqual(1)
-  expect(scene.clients.failures).toEqual([])
-  // The next rotation starts from the beginning.
-  await run(scene, 1, 6)
-  expect(scene.clients.failures).toEqual([])
+test.each(
+  variants.flatMap(([clients, settings]) =>
+    [1, 2, 3, 4, 5].map((last) => [last, clients, settings] as const),
+  ),
+)(
+  'rolls back from phase %i to the same bytes and the same trust, with %s clients',
+  async (last, _, settings) => {
+    const scene = sceneOf(settings)
+    const [before, trusted] = [bytes(scene), trusts(scene)]
+    await run(scene, 1, last)
+    await undo(scene, last)
+    expect(bytes(scene)).toEqual(before)
+    expect(trusts(scene)).toEqual(trusted)
+    expect(scene.cluster.mostMembersDown).toBeLessThanOrEqual(1)
+    expect(scene.clients.failures).toEqual([])
+    // The next rotation starts from the beginning.
+    await run(scene, 1, 6)
+    expect(scene.clients.failures).toEqual([])
+  },
+)
+
+test.each(variants)(
+  'rolls back from the middle of phase 3, killed at each action: %s clients',
+  async (_, settings) => {
+    const scene = sceneOf(settings)
+    const [before, trusted] = [bytes(scene), trusts(scene)]
+    await run(scene, 1, 2)
+    let acts = 0
+    scene.kill = () => (++acts === 8 ? 'after' : undefined)
+    await expect(run(scene, 3, 3)).rejects.toThrow()
+    scene.kill = () => undefined
+    await scene.cluster.time.pass(20_000)
+    await scene.killedAtEachAct('after', [3, 2, 1], (phase) =>
+      scene.asProcess((rotation) => rotation.undo(phase)).then(() => {}),
+    )
+    expect(bytes(scene)).toEqual(before)
+    expect(trusts(scene)).toEqual(trusted)
+    expect(scene.clients.failures).toEqual([])
+  },
+)
+
+test('with unknown clients, members accept certificates of both CAs from the middle of phase 2 to phase 3', async () => {
+  const scene = sceneOf({ ...unknown, waivers: new Set() })
+  const { cluster, clients } = scene
+  const [old, given] = ['old', 'new'].map((name) => `backup with a certificate of the ${name} CA`)
+  clients.strangers.push([cluster.issue(old!, cluster.oldEtcdCa!).digest])
+  cluster.etcdClients.push('10.0.0.99')
+  cluster.restarts.length = 0
+  // Phase 1 does not need to find them.
+  await run(scene, 1, 1)
+  await expect(run(scene, 2, 2)).rejects.toMatchObject({ why: expect.stringContaining('10.0.0.99') })
+  expect(cluster.restarts).toEqual(['cp1/etcd', 'cp3/etcd', 'cp2/etcd'])
+  expect(new Set(leavesOf(scene).map(String))).toEqual(new Set(['CN=etcd-ca-2,CN=etcd-ca']))
+  const members = Object.entries(trusts(scene)).filter(([name]) => name.includes('/etcd '))
+  expect(new Set(members.map(([, trust]) => trust))).toEqual(new Set(['CN=etcd-ca,CN=etcd-ca-2']))
+  // Without the bridge certificate.
+  const newCa = [...cluster.certificates.values()].find(({ subject, isCa, issuer }) => {
+    return isCa && subject === 'CN=etcd-ca-2' && issuer === subject
+  })
+  clients.strangers.push([cluster.issue(given!, newCa!).digest])
+  scene.settings = { ...scene.settings, waivers: new Set(['10.0.0.99']) }
+  await expect(run(scene, 2, 2)).rejects.toMatchObject({
+    message: expect.stringMatching(/^phase 2 is incomplete: clients of etcd: not yet confirmed/),
+  })
+  scene.settings = { ...scene.settings, ...unknown }
+  await run(scene, 2, 2)
+  expect(clients.failures).toEqual([])
+  clients.strangers.shift()
+  await run(scene, 3, 6)
+  expect(cluster.restarts.filter((id) => id.endsWith('/etcd'))).toHaveLength(6)
+  expect(cluster.restarts.filter((id) => id.endsWith('/kube-apiserver'))).toHaveLength(3)
+  expect(cluster.mostMembersDown).toBe(1)
+  expect(clients.failures).toEqual([])
+  expect(new Set(Object.values(trusts(scene)))).toEqual(new Set(['CN=etcd-ca-2']))
 })
 
-test('rolls back from the middle of phase 3, killed at each action', async () => {
-  const scene = sceneOf()
+test('rolls back phase 2 with unknown clients, killed at each action, and refuses no certificate of the old CA', async () => {
+  const scene = sceneOf(unknown)
+  const { cluster, clients } = scene
   const [before, trusted] = [bytes(scene), trusts(scene)]
+  clients.strangers.push([cluster.issue('backup', cluster.oldEtcdCa!).digest])
   await run(scene, 1, 2)
-  let acts = 0
-  scene.kill = () => (++acts === 8 ? 'after' : undefined)
-  await expect(run(scene, 3, 3)).rejects.toThrow()
-  scene.kill = () => undefined
-  await scene.cluster.time.pass(20_000)
-  await scene.killedAtEachAct('after', [3, 2, 1], (phase) =>
+  cluster.restarts.length = 0
+  await scene.killedAtEachAct('before', [2, 1], (phase) =>
     scene.asProcess((rotation) => rotation.undo(phase)).then(() => {}),
   )
+  // API servers that never read both CAs do not restart.
+  expect(new Set(cluster.restarts)).toEqual(new Set(nodes.map((node) => `${node}/etcd`)))
   expect(bytes(scene)).toEqual(before)
   expect(trusts(scene)).toEqual(trusted)
-  expect(scene.clients.failures).toEqual([])
+  expect(clients.failures).toEqual([])
+})
+
+test('refuses to make a member trust only the new CA before phase 3', async () => {
+  const scene = sceneOf(unknown)
+  await run(scene, 1, 2)
+  const on = await observeIn(scene)
+  const early = planned(on, 3).map((step) => ('phase' in step ? { ...step, phase: 2 } : step))
+  expect(brokenBy(on, early)).toMatch(/would refuse a client with a certificate of the old CA/)
+  expect(brokenBy(on, planned(on, 3))).toBeUndefined()
+})
+
+test('plans for unknown clients, asks about them once, and keeps choice and answer in the journal', async () => {
+  const scene = sceneOf()
+  const operator = new SimulatedOperator(scene)
+  const settings = { ...accepted, etcdClients: 'unknown' } as const
+  const plan = await operator.command((session) => session.plan(), { settings })
+  expect(plan.blockers).toEqual([])
+  expect(plan.restarts.map(({ process, phases: its }) => [process, its]).sort()).toEqual(
+    nodes.flatMap((node) => [
+      [`${node}/etcd`, [2, 3]],
+      [`${node}/kube-apiserver`, [4]],
+    ]),
+  )
+  const remarks = plan.phases.flatMap((phase) => phase.remarks)
+  expect(remarks.filter((one) => one.startsWith('would'))).toEqual([])
+  expect(remarks.join()).toContain('--waive etcd-clients')
+  await operator.command((session) => session.run([1]), { settings, yes: true })
+  // Later commands do not need the flag.
+  const later = { settings: accepted }
+  const states = async () => {
+    const { phases: found } = await operator.command((session) => session.status(), later)
+    return found.map(({ state }) => state).slice(0, 3)
+  }
+  const answers = (question: string): boolean => question.startsWith('Run')
+  await expect(operator.command((session) => session.run([2]), { ...later, answers })).rejects.toMatchObject({
+    message: expect.stringMatching(/^phase 2 is incomplete: clients of etcd: not yet confirmed/),
+  })
+  expect(operator.questions).toEqual(['Run phase 2?', expect.stringMatching(/^Give every client .* Done\?$/)])
+  await operator.command((session) => session.run([2]), { ...later, answers: () => true })
+  expect(await states()).toEqual(['complete', 'complete', 'incomplete'])
+  expect(scene.journal.text).toContain('"etcdClients":"unknown"')
 })
 
 test('phase 6 cannot be rolled back', async () => {
@@ -396,11 +510,28 @@ test('refuses fewer than three members unless the outage is accepted', async () 
   await expect(run(sceneOf({}, { controlPlanes: 1 }), 1, 1)).rejects.toMatchObject({
     message: expect.stringMatching(/^etcd has only 1 member/),
   })
-  const scene = sceneOf({ acceptsOutage: true }, { controlPlanes: 1 })
-  scene.cluster.etcdLeader = 'cp1'
-  await run(scene, 1, 6)
-  expect(new Set(Object.values(trusts(scene)))).toEqual(new Set(['CN=etcd-ca-2']))
 })
+
+test.each(variants)(
+  'rotates and rolls back a single member, killed at each action, with %s clients',
+  async (_, settings) => {
+    const scene = sceneOf({ ...settings, acceptsOutage: true }, { controlPlanes: 1 })
+    scene.cluster.etcdLeader = 'cp1'
+    const [before, trusted] = [bytes(scene), trusts(scene)]
+    const undone = (phase: number) => scene.asProcess((rotation) => rotation.undo(phase)).then(() => {})
+    const done = (phase: number) => scene.asProcess((rotation) => rotation.run(phase)).then(() => {})
+    await run(scene, 1, 5)
+    await scene.killedAtEachAct('after', [5, 4, 3, 2, 1], undone)
+    scene.kill = () => undefined
+    expect(bytes(scene)).toEqual(before)
+    expect(trusts(scene)).toEqual(trusted)
+    scene.cluster.restarts.length = 0
+    expect(await scene.killedAtEachAct('after', phases, done)).toBeGreaterThan(10)
+    expect(new Set(scene.cluster.restarts)).toEqual(new Set(['cp1/etcd', 'cp1/kube-apiserver']))
+    expect(new Set(Object.values(trusts(scene)))).toEqual(new Set(['CN=etcd-ca-2']))
+    expect(scene.clients.failures).toEqual([])
+  },
+)
 
 test('names clients that Kubernetes does not know before it changes anything, until they are accepted', async () => {
   const scene = sceneOf()
@@ -418,7 +549,43 @@ test('names clients that Kubernetes does not know before it changes anything, un
 test('refuses a cluster without stacked etcd', async () => {
   await expect(run(sceneOf({}, { hasEtcd: false }), 1, 1)).rejects.toMatchObject({
     message: expect.stringMatching(/^no etcd member runs as a static pod/),
+    why: expect.stringContaining('docs/guides/rotate-ca.md'),
   })
+})
+
+test.for([
+  ['https://127.0.0.1:2379', undefined],
+  ['https://localhost:2379', undefined],
+  ['https://10.1.0.1:2379,https://10.1.0.2:2379', undefined],
+  ['https://10.1.0.1:2379,https://10.9.0.1:2379', '10.9.0.1:2379'],
+  ['https://127.0.0.1:2479', '127.0.0.1:2479'],
+  ['https://[::1]:2379', undefined],
+  ['https://user:secret@10.9.0.1:2379', '10.9.0.1:2379'],
+  ['unix:///run/etcd.sock', '(not a URL)'],
+  ['10.1.0.1', '(not a URL)'],
+  ['', '(not a URL)'],
+  [undefined, ''],
+] as const)('an API server with --etcd-servers=%s uses another etcd: %s', async ([servers, named]) => {
+  const scene = sceneOf()
+  const { observed, target } = await observeIn(scene)
+  const etcdMembers = observed.etcdMembers.map((one, index) => {
+    return { ...one, flags: { ...one.flags, 'advertise-client-urls': `https://10.1.0.${index}:2379` } }
+  })
+  const components = observed.components.map(({ flags: { 'etcd-servers': _, ...flags }, ...one }) =>
+    one.id === 'cp2/kube-apiserver'
+      ? { ...one, flags: servers === undefined ? flags : { ...flags, 'etcd-servers': servers } }
+      : { ...one, flags: { ...flags, 'etcd-servers': 'https://127.0.0.1:2379' } },
+  )
+  const found = etcdPlaybook.preflight(
+    { ...observed, components, etcdMembers },
+    target,
+    phaseOf(etcdPlaybook, 1),
+  )
+  const start =
+    'API servers connect to an etcd that does not run as a static pod on the nodes of this cluster: '
+  expect(found.map(({ what }) => what)).toEqual(
+    named === undefined ? [] : [`${start}cp2/kube-apiserver --etcd-servers=${named}`],
+  )
 })
 
 test('shows its own six phases, plans all of them, and reports the end', async () => {

@@ -1,5 +1,6 @@
 import * as Flags from '@oclif/core/flags'
 import * as Flag from '../../cli/flags.ts'
+import { etcdClientChoices } from '../../rotation/target.ts'
 import { kubeadmKeyTypes } from '../../x509/new-key.ts'
 import { pauses } from './pauses.ts'
 
@@ -34,6 +35,11 @@ export const rotationSettingsFlags = Flag.inGroup('ROTATION', {
     'TYPE',
     `type of the new keys, chosen in phase 1 for the CAs and all certificates that kcert reissues: ${kubeadmKeyTypes.join(', ')} (default that of each replaced key)`,
   ),
+  'etcd-clients': Flags.option({
+    description:
+      'with --ca etcd (default known); unknown: members trust both CAs, with one more restart each in phase 2, until you confirm that every client has a certificate of the new CA',
+    options: etcdClientChoices,
+  })(),
   'ca-cert': Flag.value(
     'FILE',
     'use this certificate as the new cluster CA instead of one created in phase 1',

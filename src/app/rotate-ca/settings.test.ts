@@ -18,3 +18,13 @@ test.for(['RSA-2056', 'RSA-1024', 'ECDSA-P521', 'Ed25519', 'ML-DSA-65', ''])(
     expect(() => settingsOf({ algorithm }, {})).toThrow(expect.objectContaining({ code: 'KCERT_USAGE' }))
   },
 )
+
+test('--etcd-clients is a choice of --ca etcd, and absent unless given', () => {
+  for (const one of ['known', 'unknown'] as const)
+    expect(settingsOf({ ca: 'etcd', 'etcd-clients': one }, {}).etcdClients).toBe(one)
+  expect(settingsOf({ ca: 'etcd' }, {})).not.toHaveProperty('etcdClients')
+  for (const ca of [undefined, 'cluster'])
+    expect(() => settingsOf({ ca, 'etcd-clients': 'unknown' }, {})).toThrow(
+      expect.objectContaining({ code: 'KCERT_USAGE', message: '--etcd-clients requires --ca etcd' }),
+    )
+})

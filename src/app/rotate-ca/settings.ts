@@ -30,9 +30,15 @@ export function tableOf(ca: string | undefined): PhaseTable {
 
 const notWithEtcd = ['no-bridge', 'new-keys', 'ca-cert', 'front-proxy-ca-cert'] as const
 
-/** Throws KCERT_USAGE for choices that the rotation of etcd's CA does not have. */
+/** Throws KCERT_USAGE for choices that the rotation of etcd's CA does not have, and for those that only this rotation has. */
 function checkEtcd(flags: RotationSettingsFlags): void {
-  if (!isEtcd(flags.ca)) return
+  if (!isEtcd(flags.ca)) {
+    if (flags['etcd-clients'] === undefined) return
+    throw new KcertError('KCERT_USAGE', '--etcd-clients requires --ca etcd', {
+      why: 'it is a choice of the rotation of the etcd CA',
+      next: 'kcert rotate-ca plan --ca etcd --etcd-clients unknown',
+    })
+  }
   const given = notWithEtcd.find((name) => flags[name] !== undefined && flags[name] !== false)
   const wrong = flags.reason === 'compromise' ? '--reason compromise' : given && `--${given}`
   if (wrong === undefined) return
@@ -57,6 +63,7 @@ export function settingsOf(flags: RotationSettingsFlags, given: GivenCas): Parti
     ...(flags.proof === undefined ? {} : { proof: flags.proof }),
     ...(flags['new-keys'] || isCompromise ? { newKeys: true } : {}),
     ...(algorithm === undefined ? {} : { keyType: kubeadmKeyTypeOf(algorithm) }),
+    ...(flags['etcd-clients'] === undefined ? {} : { etcdClients: flags['etcd-clients'] }),
     ...(flags['max-unavailable'] === undefined ? {} : { atOnce: flags['max-unavailable'] }),
     ...(flags['trust-reloading-clients'] === false ? { trustsReloadingClients: false } : {}),
     ...(flags['accept-outage'] ? { acceptsOutage: true } : {}),

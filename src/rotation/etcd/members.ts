@@ -2,6 +2,7 @@ import type { ProbeSubject, Step, Task } from '../action.ts'
 import { type Digest, isSignedByCa } from '../certificate-record.ts'
 import { leafIn } from '../leaves.ts'
 import { keyPathFor } from '../material.ts'
+import { isProven } from '../proof.ts'
 import {
   apiServers,
   certificatesIn,
@@ -14,8 +15,8 @@ import {
   type ProcessId,
   type ProcessSnapshot,
 } from '../snapshot.ts'
-import type { CaChange } from '../target.ts'
-import { firstAlone, wait } from '../tasks.ts'
+import type { CaChange, Target } from '../target.ts'
+import { firstAlone, inLanes, probe, wait } from '../tasks.ts'
 
 // Who trusts etcd's CA, and who presents certificates of it.
 
@@ -73,6 +74,14 @@ export function trustsNewAlone(
   return certificatesIn(file).join() === newCa.digest && hasLoaded(observed, trust)
 }
 
+/** Returns true when the process has read the new CA, with or without the old one, or will read only the new one next. */
+export function trustsNew(observed: Observed<'files'>, trust: EtcdTrustFile, { newCa }: CaChange): boolean {
+  const certificates = certificatesIn(fileAt(observed, trust.node, trust.path))
+  // The next phase writes the new CA alone only when the process has read both CAs.
+  if (certificates.join() === newCa.digest) return true
+  return certificates.includes(newCa.digest) && hasLoaded(observed, trust)
+}
+
 /** Returns the processes that may still trust the old CA, so that others must present the bridge certificate to them. */
 export function holdersOfOldTrust(observed: Observed<EtcdSections>, change: CaChange): readonly ProcessId[] {
   const open = trustFiles(observed).filter((file) => !trustsNewAlone(observed, file, change))
@@ -110,6 +119,23 @@ export function isOfNewCa(observed: Observed<'files'>, file: FileSnapshot, { new
 export function caKeyFiles(observed: Observed<'files'>, member: EtcdMemberSnapshot): readonly FileSnapshot[] {
   const paths = new Set(memberTrustFiles(member).map(({ path }) => keyPathFor(path)))
   return [...paths].flatMap((path) => fileAt(observed, member.node, path) ?? [])
+}
+
+/** Returns the members whose connections were not yet watched for clients that Kubernetes does not know. */
+export function unwatched(observed: Observed<'etcdMembers' | 'evidence'>): readonly EtcdMemberSnapshot[] {
+  return observed.etcdMembers.filter(
+    ({ id: at }) => !isProven(observed, { kind: 'etcd-clients', at, forMs: 0, waived: [] }, 0),
+  )
+}
+
+/** Returns the steps that watch the connections to these members. */
+export function watching(
+  members: readonly EtcdMemberSnapshot[],
+  { soakMs: forMs, waivers }: Target,
+): readonly Step<Task>[] {
+  return inLanes(members.length, members, ({ id: at }) => [
+    probe({ kind: 'etcd-clients', at, forMs, waived: [...waivers] }, forMs + 60_000),
+  ])
 }
 
 /** Returns the members with followers first and the leader last, so that leadership moves at most once. */

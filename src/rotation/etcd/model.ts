@@ -27,7 +27,7 @@ import {
   memberTrustFiles,
   servingFlags,
 } from './members.ts'
-import { etcdRotation } from './phase-table.ts'
+import { etcdRotation, etcdRow } from './phase-table.ts'
 
 // Every connection to etcd: each ordered pair of members, each API server and kubeadm's health check client to each member, and each
 // member to itself (its JSON gateway presents the serving certificate as a client). Files with trust are read at startup, chains at each
@@ -55,6 +55,8 @@ export function brokenEtcdConnection(
   return edge && refusalOf(edge)
 }
 
+const restartRow = etcdRow('restart-etcd')
+
 /** A cell with the content of a file, and when the process reads it. */
 interface Reading {
   readonly cell: Cell
@@ -76,6 +78,8 @@ class EtcdWorld implements ModelState {
   private readonly readings: Reading[] = []
   /** Clients that trust only the old CA, while the bridge certificate is served. */
   private readonly oldAlone: Cell
+  /** Clients with a certificate of the old CA, until members trust only the new one. */
+  private readonly oldClient: Cell
 
   constructor(snapshot: Snapshot, target: Target, change: CaChange) {
     this.snapshot = snapshot
@@ -106,11 +110,16 @@ class EtcdWorld implements ModelState {
       // From the removal of the bridge certificate on, kcert does not expect such clients.
       this.isBridgeServed() ? [this.board.value([change.oldCa.digest])] : [],
     )
+    this.oldClient = this.board.cell(
+      { label: 'a client with a certificate of the old CA', presentsIn: [clients] },
+      [this.board.chain([this.leafOf(change.oldCa).digest])],
+    )
     this.board.watch()
   }
 
   perform(action: Action): void {
     if (rowNumbered(etcdRotation, action.phase)?.endsBridge) this.board.set(this.oldAlone, [])
+    if (action.phase === restartRow.number) this.board.set(this.oldClient, [])
     if (action.kind === 'write-file') this.write(action)
     else if (action.kind === 'restart') this.restart(action.process)
     else if (action.kind === 'probe' && 'forMs' in action.subject) pass(this, action.subject.forMs)
@@ -139,7 +148,7 @@ class EtcdWorld implements ModelState {
     this.readings.push({ cell, key, part: 'chain', reload })
   }
 
-  /** A process that is older than its file may have either CA in memory. */
+  /** A process that is older than its file may have the old CA in memory, or the new one if the file contained it alone. */
   private verify(
     trust: EtcdTrustFile,
     verifiesIn: readonly Relation[],
@@ -150,7 +159,12 @@ class EtcdWorld implements ModelState {
     const file = fileAt(this.snapshot, node, path)
     const value = file && this.valueIn(file.contains, 'trust')
     const isOlder = reload === 'start' && running !== undefined && !hasLoaded(this.snapshot, trust)
-    const earlier = isOlder ? [oldCa, newCa].map(({ digest }) => this.board.value([digest])) : []
+    // Only phase 3 writes the new CA alone.
+    const wasNew = onNode(this.snapshot.copies, node).some(
+      ({ phase, of }) => phase === restartRow.number && 'path' in of && of.path === path,
+    )
+    const before = wasNew ? [oldCa, newCa] : [oldCa]
+    const earlier = isOlder ? before.map(({ digest }) => this.board.value([digest])) : []
     const values = value === undefined ? earlier : [value, ...earlier]
     const cell = this.board.cell({ label: `${process}, --${flag}`, verifiesIn }, values)
     this.readings.push({ cell, key: fileKey(node, path), part: 'trust', reload, process })

@@ -2,7 +2,8 @@ import { type PhaseTable, phaseRows } from '../phase-table.ts'
 
 // The rotation of etcd's CA. kubernetes.io has no page for it. etcd and API servers read etcd's CA only at startup, but certificates at
 // each handshake. So every certificate is presented with the bridge certificate (the new CA, signed by the old CA) from phase 2 on:
-// members with the old CA and members with the new CA accept each other, in any order, wherever kcert stops.
+// members with the old CA and members with the new CA accept each other, in any order, wherever kcert stops. With unknown clients,
+// phase 2 first makes members trust both CAs. They then also accept certificates of the new CA without the bridge certificate.
 
 const { rows, rowOf } = phaseRows({
   'create-ca': {

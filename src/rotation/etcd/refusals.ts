@@ -1,3 +1,4 @@
+import { isLoopback, withoutBrackets } from '../../errors/host-port.ts'
 import { shortList } from '../../errors/short-list.ts'
 import { otherNewCas } from '../key-type.ts'
 import { leafIn } from '../leaves.ts'
@@ -17,16 +18,18 @@ import {
 import {
   apiServers,
   certificatesIn,
+  type EtcdMemberSnapshot,
   fileAt,
   fileKey,
   type Observed,
   onNode,
   type Snapshot,
 } from '../snapshot.ts'
-import { changeOf, type Target } from '../target.ts'
+import { bundleOf, changeOf, type Target } from '../target.ts'
 import { etcdTestedMinors, untestedVersions } from '../tested-versions.ts'
 import { upgradeInProgress } from '../upgrades.ts'
 import { etcdLeafFiles, isOfNewCa, servingFlags, trustFiles, trustFlags } from './members.ts'
+import { etcdRow } from './phase-table.ts'
 import { quorumGaps } from './quorum.ts'
 
 // Clusters and states in which kcert does not rotate etcd's CA.
@@ -42,12 +45,14 @@ export function etcdPreflight(
   const unreachable = unseenControlPlanes(observed)
   if (target.isDropping) return unreachable
   const isFirst = number === 1
+  const restarts =
+    risk === 'restarts' || (target.etcdClients === 'unknown' && number === etcdRow('present-bridge').number)
   return [
     ...unreachable,
     ...unservedLayouts(observed),
     ...untestedVersions(observed, target, etcdTestedMinors),
     ...withoutApiServer(observed),
-    ...withoutMembers(observed),
+    ...externalEtcd(observed),
     ...fewMembers(observed, target),
     ...expiredCas(observed, target),
     ...intermediates(target),
@@ -62,7 +67,7 @@ export function etcdPreflight(
     ...unsupported(target),
     ...(isFirst ? [...keyElsewhere(observed, target), ...upgradeInProgress(observed, target)] : []),
     // A plan with restarts waits for it: the previous run may have stopped while a member restarted.
-    ...(risk === 'restarts' ? learners(observed) : disagreeing(observed)),
+    ...(restarts ? learners(observed) : disagreeing(observed)),
   ]
 }
 
@@ -74,11 +79,44 @@ export function unseenControlPlanes({ nodes, ...observed }: Observed<'nodes'>): 
   return unreachableNodes({ ...observed, nodes: controlPlanes }, why)
 }
 
-function withoutMembers({ etcdMembers }: Snapshot): readonly Refusal[] {
-  return when(etcdMembers.length === 0, {
-    what: 'no etcd member runs as a static pod on the nodes of this cluster',
-    why: 'kcert rotates the CA of stacked etcd, which kubeadm runs on control-plane nodes. For external etcd, follow the same order by hand',
+/** An API server with another etcd would lose it: kcert changes only the members that it finds. */
+function externalEtcd(observed: Snapshot): readonly Refusal[] {
+  const { etcdMembers } = observed
+  const found = apiServers(observed).flatMap(({ id, node, flags }) => {
+    const others = urlsIn(flags['etcd-servers']).filter(
+      (url) => !etcdMembers.some((member) => isOfMember(url, member, node)),
+    )
+    const isSet = flags['etcd-servers'] !== undefined
+    return others.length === 0 && isSet
+      ? []
+      : [`${id} --etcd-servers=${others.map((url) => url?.host || '(not a URL)').join()}`]
+  })
+  const what =
+    etcdMembers.length === 0
+      ? 'no etcd member runs as a static pod on the nodes of this cluster'
+      : 'API servers connect to an etcd that does not run as a static pod on the nodes of this cluster'
+  return when(etcdMembers.length === 0 || found.length > 0, {
+    what: found.length === 0 ? what : `${what}: ${shortList(found)}`,
+    why: 'kcert rotates the CA of stacked etcd, which kubeadm runs on control-plane nodes. For external etcd, see "Rotate the CA of external etcd by hand" in docs/guides/rotate-ca.md',
     next: 'kcert rotate-ca discover --dry-run',
+  })
+}
+
+/** Returns the URLs in the value of a flag; null for one that is not a URL. */
+function urlsIn(list: string | undefined): readonly (URL | null)[] {
+  return list?.split(',').map((url) => URL.parse(url.trim())) ?? []
+}
+
+/** Returns true when an API server on `node` reaches this member with the URL. */
+function isOfMember(url: URL | null, { node: its, flags }: EtcdMemberSnapshot, node: string): boolean {
+  const own = [...urlsIn(flags['listen-client-urls']), ...urlsIn(flags['advertise-client-urls'])]
+  const host = withoutBrackets(url?.hostname ?? '')
+  return own.some((one) => {
+    if (url === null || one?.port !== url.port) return false
+    const at = withoutBrackets(one.hostname)
+    return isLoopback(host)
+      ? its === node && (isLoopback(at) || at === '0.0.0.0' || at === '::')
+      : at === host
   })
 }
 
@@ -143,7 +181,7 @@ function otherTrust(observed: Snapshot, target: Target): readonly Refusal[] {
   const { oldCa, newCa } = change
   const found = trustFiles(observed).filter(({ node, path }) => {
     const trust = certificatesIn(fileAt(observed, node, path)).join()
-    return trust !== oldCa.digest && trust !== newCa.digest
+    return ![oldCa.digest, newCa.digest, bundleOf(change).join()].includes(trust)
   })
   return when(found.length > 0, {
     what: `files that do not contain exactly the etcd CA: ${shortList([...new Set(found.map(({ node, path }) => fileKey(node, path)))])}`,

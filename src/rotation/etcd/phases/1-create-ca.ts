@@ -8,7 +8,15 @@ import { fileAt, fileKey, type Observed, onNode } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
 import { inLanes, patch, probe, write } from '../../tasks.ts'
 import { indexing, puttingCopiesAside, restoreFiles } from '../../undo.ts'
-import { apiTrustFiles, caKeyFiles, type EtcdSections, etcdLeafFiles, memberTrustFiles } from '../members.ts'
+import {
+  apiTrustFiles,
+  caKeyFiles,
+  type EtcdSections,
+  etcdLeafFiles,
+  memberTrustFiles,
+  unwatched,
+  watching,
+} from '../members.ts'
 import { etcdRotation, etcdRow } from '../phase-table.ts'
 
 type Sees = EtcdSections | 'nodes' | 'copies' | 'evidence' | 'kubeadm'
@@ -19,7 +27,7 @@ export const createCa = definePhase<Sees>(etcdRow('create-ca'), {
   *gaps(observed, target) {
     // kcert's own folder is deleted in the last phase.
     if (target.isDropping) return
-    for (const { id } of unwatched(observed)) yield { at: id, what: 'its clients are not yet watched' }
+    for (const { id } of open(observed, target)) yield { at: id, what: 'its clients are not yet watched' }
     if (observed.kubeadm?.certsSecret !== undefined)
       yield {
         at: 'Secret kube-system/kubeadm-certs',
@@ -38,14 +46,8 @@ export const createCa = definePhase<Sees>(etcdRow('create-ca'), {
   },
 
   *plan(observed, target) {
-    const open = unwatched(observed)
     // A client that Kubernetes does not know (backup, monitoring, the datastore of a CNI plugin) shows only by its connections.
-    yield* inLanes(open.length, open, ({ id: at }) => [
-      probe(
-        { kind: 'etcd-clients', at, forMs: target.soakMs, waived: [...target.waivers] },
-        target.soakMs + 60_000,
-      ),
-    ])
+    yield* watching(open(observed, target), target)
     const secret = observed.kubeadm?.certsSecret
     if (secret !== undefined) yield patch(kubeadmCerts, secret, { kind: 'delete' })
     const [first, ...others] = controlPlanes(observed)
@@ -56,13 +58,17 @@ export const createCa = definePhase<Sees>(etcdRow('create-ca'), {
     yield* inLanes(target.atOnce, [first, ...others], ({ name }) => copy(observed, name))
   },
 
-  remarks: ({ kubeadm }, { soakMs }) => [
+  remarks: ({ kubeadm }, { soakMs, etcdClients }) => [
     ...(kubeadm?.certsSecret === undefined
       ? []
       : [
           'kcert deletes Secret kubeadm-certs; to join a control-plane node after phase 6, run kubeadm init phase upload-certs --upload-certs',
         ]),
-    `kcert watches the connections to etcd for ${soakMs / 1000} s; --soak 2h also notices clients that connect rarely`,
+    ...(etcdClients === 'unknown'
+      ? []
+      : [
+          `kcert watches the connections to etcd for ${soakMs / 1000} s; --soak 2h also notices clients that connect rarely; if you cannot find all of them, use --etcd-clients unknown`,
+        ]),
     'until phase 6 is complete, do not join a control-plane node and do not run kubeadm certs renew: both would use a CA without the bridge certificate',
   ],
 
@@ -73,10 +79,9 @@ function controlPlanes({ nodes }: Observed<'nodes'>) {
   return nodes.filter(({ isControlPlane }) => isControlPlane)
 }
 
-function unwatched(observed: Observed<'etcdMembers' | 'evidence'>) {
-  return observed.etcdMembers.filter(
-    ({ id: at }) => !isProven(observed, { kind: 'etcd-clients', at, forMs: 0, waived: [] }, 0),
-  )
+/** Returns the members to watch now. Unknown clients are watched at the end of phase 2, when they can have new certificates. */
+function open(observed: Observed<'etcdMembers' | 'evidence'>, { etcdClients }: Target) {
+  return etcdClients === 'unknown' ? [] : unwatched(observed)
 }
 
 function missingMaterial(observed: Observed<Sees>, node: string, target: Target) {

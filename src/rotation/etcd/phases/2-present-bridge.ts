@@ -2,27 +2,61 @@ import type { Digest } from '../../certificate-record.ts'
 import { isOfOldCa, leafIn, reissuingFile } from '../../leaves.ts'
 import { definePhase, inParts, type Part } from '../../phase.ts'
 import { isProven } from '../../proof.ts'
-import { certificatesIn, type FileSnapshot, fileKey, type Observed } from '../../snapshot.ts'
-import { type CaChange, changeOf } from '../../target.ts'
-import { probe, rewrite } from '../../tasks.ts'
+import { certificatesIn, type FileSnapshot, fileAt, fileKey, type Observed } from '../../snapshot.ts'
+import { type CaChange, changeOf, withNew } from '../../target.ts'
+import { ask, probe, rewrite } from '../../tasks.ts'
 import { restoreFiles } from '../../undo.ts'
 import {
+  awaitQuorum,
   clientAt,
   type EtcdSections,
   etcdLeafFiles,
   holdersOfOldTrust,
   isOfNewCa,
+  leaderLast,
+  memberTrustFiles,
   presenting,
+  trustFiles,
+  trustsNew,
+  unwatched,
+  watching,
 } from '../members.ts'
 import { etcdRow } from '../phase-table.ts'
+import { apisBack, membersBack, restarted, rewritten } from '../restarts.ts'
 
-type Sees = EtcdSections | 'evidence'
+type Sees = EtcdSections | 'evidence' | 'intents'
+
+const row = etcdRow('present-bridge')
+
+/** The ID with which the operator confirms that unknown clients have new certificates. */
+export const clientsId = 'etcd-clients'
+
+const nothing = { gaps: [], steps: [] }
+
+/** With unknown clients, members accept certificates of both CAs, with and without the bridge certificate, until phase 3. */
+const bundles: Part<Sees> = (observed, target) => {
+  const change = changeOf(target, 'etcd')
+  if (change === undefined || target.etcdClients !== 'unknown') return nothing
+  const open = leaderLast(observed.etcdMembers).filter((member) =>
+    memberTrustFiles(member).some((file) => !trustsNew(observed, file, change)),
+  )
+  return {
+    gaps: open.map(({ id: at }) => ({ at, what: 'has not read both CAs' })),
+    steps: [
+      ...open.flatMap((member) => [
+        ...rewritten(observed, member, (trust) => withNew(trust, change)),
+        ...restarted(observed, member),
+      ]),
+      ...(open.length > 0 ? [awaitQuorum()] : []),
+    ],
+  }
+}
 
 /** Keys, SANs and usages stay the same. */
 const chains: Part<Sees> = (observed, target) => {
   const change = changeOf(target, 'etcd')
   const bridge = change?.bridge
-  if (change === undefined || bridge === undefined) return { gaps: [], steps: [] }
+  if (change === undefined || bridge === undefined) return nothing
   const needsBridge = holdersOfOldTrust(observed, change).length > 0
   const open = etcdLeafFiles(observed).flatMap((file) => {
     const what = whyWrong(observed, file, change, needsBridge ? bridge.digest : undefined)
@@ -49,10 +83,59 @@ const chains: Part<Sees> = (observed, target) => {
   }
 }
 
-export const presentBridge = definePhase<Sees>(etcdRow('present-bridge'), {
-  sees: ['components', 'files', 'etcdMembers', 'evidence'],
-  ...inParts(chains),
-  undo: (copies, now) => restoreFiles(copies, now),
+/** Unknown clients get new certificates now. Once a member trusts only the new CA, it is too late to ask. */
+const clients: Part<Sees> = (observed, target) => {
+  const change = changeOf(target, 'etcd')
+  if (change === undefined || target.etcdClients !== 'unknown') return nothing
+  const isLate = trustFiles(observed).some(
+    ({ node, path }) => certificatesIn(fileAt(observed, node, path)).join() === change.newCa.digest,
+  )
+  if (isLate) return nothing
+  const open = unwatched(observed)
+  const isConfirmed = target.waivers.has(clientsId)
+  return {
+    gaps: [
+      ...open.map(({ id: at }) => ({ at, what: 'its clients are not yet watched' })),
+      ...(isConfirmed
+        ? []
+        : [{ at: 'clients of etcd', what: 'not yet confirmed to have certificates of the new CA' }]),
+    ],
+    steps: [
+      ...watching(open, target),
+      ...(isConfirmed
+        ? []
+        : [
+            ask(
+              clientsId,
+              'Give every client of etcd outside of the control-plane nodes a certificate of the new CA, and both CAs to verify etcd.',
+            ),
+          ]),
+    ],
+  }
+}
+
+export const presentBridge = definePhase<Sees>(row, {
+  sees: ['components', 'files', 'etcdMembers', 'evidence', 'intents'],
+  ...inParts(bundles, chains, clients),
+
+  remarks: (_, { etcdClients, soakMs }) =>
+    etcdClients === 'unknown'
+      ? [
+          'members restart one after another, the leader last, and trust both CAs from then on; they restart again in phase 3',
+          `at the end, kcert watches the connections to etcd for ${soakMs / 1000} s and asks whether every client has a certificate of the new CA; in advance: --waive ${clientsId}`,
+        ]
+      : [],
+
+  /** Members trust both CAs until every certificate is one of the old CA again. */
+  undo(copies, now) {
+    const trust = new Set(trustFiles(now).map(({ node, path }) => fileKey(node, path)))
+    const begunMs = now.intents.find(({ phase }) => phase === row.number)?.atMs
+    return [
+      ...restoreFiles(copies, now, (node, path) => !trust.has(fileKey(node, path))),
+      ...membersBack(copies, now),
+      ...apisBack(copies, now, begunMs),
+    ]
+  },
 })
 
 function whyWrong(

@@ -1,12 +1,11 @@
 import { shortList } from '../../../errors/short-list.ts'
 import { shutdownDelayMs } from '../../../pki/component-flags.ts'
-import type { Task } from '../../action.ts'
 import { definePhase, inParts, type Part } from '../../phase.ts'
-import { restartInPlace } from '../../restart.ts'
-import { apiServers, type Observed } from '../../snapshot.ts'
+import { apiServers } from '../../snapshot.ts'
 import { changeOf } from '../../target.ts'
-import { apiTrustFiles, type EtcdSections, type EtcdTrustFile, trustsNewAlone } from '../members.ts'
+import { apiTrustFiles, type EtcdSections, trustsNewAlone } from '../members.ts'
 import { etcdRow } from '../phase-table.ts'
+import { restartedApi } from '../restarts.ts'
 
 const apis: Part<EtcdSections> = (observed, target) => {
   const change = changeOf(target, 'etcd')
@@ -46,11 +45,3 @@ export const restartApiServers = definePhase<EtcdSections>(etcdRow('restart-api-
   // The rollback of phase 3 restarts them, once their file has the old CA again.
   undo: () => [],
 })
-
-/** Returns the restart of an API server with the CA of etcd. */
-export function restartedApi(
-  observed: Observed<'components'>,
-  { process: id }: Pick<EtcdTrustFile, 'process'>,
-): readonly Task[] {
-  return apiServers(observed).flatMap((api) => (api.id === id ? restartInPlace(api) : []))
-}
