@@ -104,7 +104,7 @@ A use is a request that the API server received since --since. The report shows 
     if (flags.live && (inventory === undefined || logs.length > 0))
       throw new KcertError('KCERT_USAGE', '--live requires --inventory or --all-nodes, and no LOG', {
         why: 'it reads the logs of running API servers on their nodes',
-        next: '--inventory kcert.yaml',
+        next: 'kcert audit --help',
       })
     if (inventory === undefined && logs.length === 0)
       throw new KcertError('KCERT_USAGE', 'LOG is missing', {
