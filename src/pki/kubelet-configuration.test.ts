@@ -129,6 +129,12 @@ test('drop-ins take precedence in order, and feature gates add up', async () => 
   const malformed = { path: '/d/30.conf', text: 'kind: Pod\n' }
   await expect(readKubeletConfiguration(kubeadms, config, [first, malformed])).rejects.toMatchObject({
     code: 'KCERT_MANIFEST_MALFORMED',
+    why: '/d/30.conf: its kind is not KubeletConfiguration. The kubelet merges this file (--config-dir)',
+  })
+  // A kubelet without --config has only drop-ins.
+  expect(await readKubeletConfiguration(undefined, config, [second])).toEqual({
+    serverTlsBootstrap: false,
+    featureGates: { B: false },
   })
 })
 
@@ -143,4 +149,9 @@ test('drop-ins are ordered like the kubelet walks their folder', () => {
     '/etc/k[1]/b.conf',
   ])
   expect(orderedDropIns({}, matched)).toEqual([])
+  // Each spelling of the same folder. Nodes take only absolute paths.
+  for (const folder of ['etc/k[1]', '/etc/k[1]/', '/etc//k[1]']) {
+    expect(dropInPatterns({ 'config-dir': folder })).toEqual(dropInPatterns(flags))
+    expect(orderedDropIns({ 'config-dir': folder }, matched)).toEqual(orderedDropIns(flags, matched))
+  }
 })

@@ -38,40 +38,46 @@ export interface DropIn {
 }
 
 /**
- * Returns the settings in a kubelet's configuration file and its drop-ins, of which later ones take precedence. Paths in the file are
- * relative to the folder of `path`. Throws KCERT_MANIFEST_MALFORMED for any other file.
+ * Returns the settings in a kubelet's configuration file, which it may lack, and its drop-ins, of which later ones take precedence. Paths
+ * in the file are relative to the folder of `path`. Throws KCERT_MANIFEST_MALFORMED for any other file.
  */
 export async function readKubeletConfiguration(
-  text: string,
+  text: string | undefined,
   path: string,
   dropIns: readonly DropIn[] = [],
 ): Promise<KubeletConfiguration> {
-  let merged = settingsIn(await configurationOf(text), path)
+  let merged = settingsIn(text === undefined ? undefined : await configurationOf(text), path)
   for (const dropIn of dropIns) {
     // The kubelet does not resolve their paths (cmd/kubelet/app/server.go, mergeKubeletConfigurations), and systemd starts it in /.
-    const { featureGates, ...settings } = settingsIn(await configurationOf(dropIn.text), '/')
+    const { featureGates, ...settings } = settingsIn(await configurationOf(dropIn.text, dropIn.path), '/')
     merged = { ...merged, ...given(settings), featureGates: { ...merged.featureGates, ...featureGates } }
   }
   return merged
 }
 
 /** Returns patterns of the drop-ins that a kubelet with these flags reads: the files *.conf below the folder of --config-dir. */
-export function dropInPatterns({ 'config-dir': folder }: Flags): string[] {
-  if (folder === undefined || folder === '') return []
+export function dropInPatterns(flags: Flags): string[] {
+  const folder = dropInFolder(flags)
+  if (folder === undefined) return []
   const literal = folder.replace(/[*?[]/g, '[$&]')
   return [`${literal}/*.conf`, `${literal}/*/*.conf`]
 }
 
 /** Returns the matches of these patterns in the order in which the kubelet merges them: Go's filepath.WalkDir sorts each folder. */
 export function orderedDropIns(flags: Flags, matches: readonly string[]): string[] {
-  const { 'config-dir': folder = '' } = flags
+  const folder = dropInFolder(flags)
   return matches
-    .filter((path) => folder !== '' && path.startsWith(`${folder}/`) && path.endsWith('.conf'))
+    .filter((path) => folder !== undefined && path.startsWith(`${folder}/`) && path.endsWith('.conf'))
     .toSorted((a, b) => {
       const [x, y] = [a.split('/'), b.split('/')]
       const at = x.findIndex((part, index) => part !== y[index])
       return at === -1 ? 0 : (x[at] ?? '') < (y[at] ?? '') ? -1 : 1
     })
+}
+
+/** A relative path is relative to the folder of the process, and systemd starts it in /. */
+function dropInFolder({ 'config-dir': folder = '' }: Flags): string | undefined {
+  return folder === '' ? undefined : posix.resolve('/', folder)
 }
 
 /**
@@ -168,10 +174,13 @@ export function withKubeletFlags<Configuration extends Partial<KubeletConfigurat
 /** Go's strconv.ParseBool. */
 const goTrue = ['1', 't', 'T', 'TRUE', 'true', 'True']
 
-async function configurationOf(text: string): Promise<Node> {
+async function configurationOf(text: string, dropIn?: string): Promise<Node> {
   const root = await readDocumentOfKind(text, 'KubeletConfiguration')
   if (typeof root !== 'string') return root
   throw new KcertError('KCERT_MANIFEST_MALFORMED', 'not a KubeletConfiguration file', {
-    why: `${root}; the kubelet's flag --config has its path (with kubeadm: /var/lib/kubelet/config.yaml)`,
+    why:
+      dropIn === undefined
+        ? `${root}; the kubelet's flag --config has its path (with kubeadm: /var/lib/kubelet/config.yaml)`
+        : `${dropIn}: ${root}. The kubelet merges this file (--config-dir)`,
   })
 }

@@ -134,9 +134,12 @@ async function configurationOf(
   path: string,
   dropIns: readonly DropIn[],
 ): Promise<KubeletConfiguration> {
-  const nothing = { featureGates: {} }
-  if (file.found !== 'file') return nothing
-  return readKubeletConfiguration(textOf(file), path, dropIns).catch(() => nothing)
+  const text = file.found === 'file' ? textOf(file) : undefined
+  const isMalformed = await readKubeletConfiguration(text, path).then(
+    () => false,
+    () => true,
+  )
+  return readKubeletConfiguration(isMalformed ? undefined : text, path, dropIns)
 }
 
 /** Returns the CAs of a kubeconfig, and the certificate and key files that it names in addition to the store's. */

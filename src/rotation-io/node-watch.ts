@@ -262,10 +262,7 @@ export class NodeWatch {
       const its = read.get(path)?.text
       return its === undefined ? [] : [{ path, text: its }]
     })
-    const configuration = withKubeletFlags(
-      text === undefined ? { featureGates: {} } : await readKubeletConfiguration(text, configPath, dropIns),
-      flags,
-    )
+    const configuration = withKubeletFlags(await readKubeletConfiguration(text, configPath, dropIns), flags)
     const kubeconfig = flags.kubeconfig ?? `${kubeadmFolders.kubernetes}/kubelet.conf`
     const folder = flags['cert-dir'] ?? kubeadmFolders.kubeletPki
     const clientCaFile = configuration.clientCaFile ?? `${kubeadmFolders.pki}/ca.crt`

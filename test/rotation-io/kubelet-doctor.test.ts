@@ -317,6 +317,32 @@ test('does not report a setting of instance-config.yaml that a flag of the kubel
   expect(instance).toEqual({ path: instancePath, changes: ['serverTLSBootstrap'] })
 })
 
+test('merges the drop-ins of --config-dir, and stops at a malformed one', async () => {
+  const folder = '/etc/kubernetes/[1]*.d'
+  const put = (name: string, line: string): void => {
+    mkdirSync(dirname(`${root}${folder}/${name}`), { recursive: true })
+    const head = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n'
+    writeFileSync(`${root}${folder}/${name}`, `${line.startsWith('kind') ? '' : head}${line}\n`)
+  }
+  const running: NodeAccess = Object.assign(Object.create(node) as NodeAccess, {
+    // Relative to /, where systemd starts the kubelet.
+    processes: () => Promise.resolve([{ argv: ['kubelet', `--config-dir=${folder.slice(1)}/`] }]),
+  })
+  put('10.conf', 'serverTLSBootstrap: true')
+  expect(await readKubelet(running, places)).toMatchObject({ asksForServing: true })
+  put('20.conf', 'serverTLSBootstrap: false')
+  symlinkSync('10.conf', `${root}${folder}/30.conf`)
+  put('40.txt', 'serverTLSBootstrap: false')
+  expect(await readKubelet(running, places)).toMatchObject({ asksForServing: true })
+  put('50/1.conf', 'serverTLSBootstrap: false')
+  expect(await readKubelet(running, places)).toMatchObject({ asksForServing: false })
+  put('60.conf', 'kind: Pod')
+  await expect(readKubelet(running, places)).rejects.toMatchObject({
+    code: 'KCERT_MANIFEST_MALFORMED',
+    why: expect.stringContaining(`${folder}/60.conf: its kind is not KubeletConfiguration`),
+  })
+})
+
 test('reports a serving certificate that was requested and never issued, and leaves it to an approver', async () => {
   mkdirSync(`${root}/var/lib/kubelet`, { recursive: true })
   const kind =
