@@ -30,7 +30,7 @@ A token names its key (kid). If --sa-key or --known has this key, kcert verifies
 
 Without --ca and --sa-key, the report lists every credential.
 
-If the API servers write no audit log, --live lists the addresses of clients whose TLS handshake failed because one side rejects the certificate of the other. API servers log this only with --v=5. The list has no client that connects with an old certificate and no token, so the report never concludes that an old credential is unused.
+If the API servers write no audit log, --live lists the addresses of clients whose TLS handshake failed because one side rejects the certificate of the other. API servers log this only with --v=5. The list shows no tokens, and no clients that still connect with an old certificate. So the report never concludes that an old credential is unused.
 
 A use is a request that the API server received since --since. The report shows the user that authenticated, not an impersonated user. A client can choose its user agent. To limit its memory, kcert keeps at most 500,000 different credentials, and says so if there are more.`
 

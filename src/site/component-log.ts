@@ -37,7 +37,8 @@ export async function printedLog(
   { program, pid }: ProcessFacts,
   { pattern, sinceMs, lines }: LogQuery,
 ): Promise<string> {
-  const since = String(Math.floor(sinceMs / 1000) - 1)
+  // journalctl rejects times before 1970.
+  const since = String(Math.max(0, Math.floor(sinceMs / 1000) - 1))
   const argv = ['sh', '-c', script, 'sh', program, pattern, since, String(pid), String(lines)]
   const { status, stdout, stderr } = await node.run(argv)
   if (status !== 0) throw new Error(stderr.trim().slice(0, 200) || `status ${status}`)

@@ -150,7 +150,11 @@ const failed = (address: string, reason: string, second = 1): string =>
 async function handshakes(log: string, { flags = ['--v=5'], status = 0 } = {}) {
   const node = {
     ...nodeWith({ files: {}, flags }),
-    run: async () => ({ status, stdout: Buffer.from(log), stderr: 'grep: permission denied' }),
+    run: async (argv: readonly string[]) => {
+      // Without --since: journalctl rejects times before 1970.
+      expect(argv.at(-3)).toBe('0')
+      return { status, stdout: Buffer.from(log), stderr: 'grep: permission denied' }
+    },
   } as NodeAccess
   const events: AuditEvent[] = []
   const site = { clockAheadMs: async () => 500 }
