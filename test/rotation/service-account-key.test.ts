@@ -613,13 +613,33 @@ test.each([
   await expect(undo()).rejects.toMatchObject({
     message: expect.stringContaining('not proven that no client uses a token of the new key'),
     why: expect.stringMatching(question),
-    next: expect.stringContaining(`kcert rotate-sa-key rollback --waive ${id}`),
+    next: expect.stringContaining(`kcert rotate-sa-key rollback --proof ${proof} --waive ${id}`),
   })
   expect(keysOf(scene)).toEqual(allWith('old,new', 'old'))
   const pods = [...scene.cluster.pods.values()].map((pod) => `rollback:${pod.id}`)
   scene.settings = { ...scene.settings, waivers: new Set(['rollback:audit-log', ...pods]) }
   await undo()
   expect(keysOf(scene)).toEqual(allWith('old', 'old'))
+})
+
+test('phase 2 is rolled back after the proof of a node that the rollback of phase 4 did not see', async () => {
+  const scene = sceneOf({ proof: 'counters', waivers: new Set() })
+  await run(scene, 1, 4)
+  await scene.asProcess((rotation) => rotation.undo(4))
+  const { observed, target } = await observeIn(scene)
+  const copies = observed.copies.filter(({ phase }) => phase === 2)
+  const firstSteps = (now: Snapshot): string[] => {
+    const undo = phaseOf(keyPlaybook, 2).undo(copies, now, target)
+    const steps = undo.kind === 'steps' ? undo.steps.flatMap(actionsOf) : []
+    return steps.slice(0, 3).map((step) => (step.kind === 'probe' ? JSON.stringify(step.subject) : step.kind))
+  }
+  expect(firstSteps(observed).slice(0, 2)).toEqual(['wait', 'wait'])
+  const unseen = `no mounted token with key ID ${keyIdFor(target.key!.newKey)} on w2`
+  expect(observed.evidence.has(unseen)).toBe(true)
+  const evidence = new Map([...observed.evidence].filter(([key]) => key !== unseen))
+  // Its clients may have read their tokens just before this observation.
+  const later = { ...observed, evidence, atMs: observed.atMs + 600_000 }
+  expect(firstSteps(later)).toEqual([expect.stringContaining('"node":"w2"'), 'wait', 'wait'])
 })
 
 test('rolls back phase 2 at once if no process ever signed with the new key', async () => {

@@ -16,8 +16,8 @@ whole rotation and deletes the new key.
 The rollback of phase 4 makes API servers sign with the old key again, and renews mounted tokens of the new key. Until phase 2 is rolled back,
 they verify both keys. kcert does not roll back phase 2 while a token of the new key is mounted or stored, because no API server would
 accept it. Clients may also have one in memory. So the rollback of phase 2 first needs the same proof as phase 6, for the new key:
---proof counters waits for an hour. Its confirmations have IDs that begin with "rollback:". If phase 4 has not changed a key, there is no
-such proof.
+--proof counters waits for an hour, then watches for --soak. The counters also count stale and legacy tokens of the old key: if clients use
+them, choose --proof audit. The IDs of confirmations begin with "rollback:". If phase 4 has not changed a key, no proof is needed.
 
 Phase 8 cannot be rolled back. After a leak of the key, phases 4 and 7 cannot be rolled back either.`
 

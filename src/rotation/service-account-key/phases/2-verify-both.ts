@@ -1,8 +1,10 @@
 import { commandLine } from '../../../errors/command-line.ts'
 import { shortList } from '../../../errors/short-list.ts'
 import { definePhase, inParts } from '../../phase.ts'
+import { isProven } from '../../proof.ts'
 import { apiServers, type CopySnapshot, fileAt, type Observed, onNode } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
+import { inLanes, probe } from '../../tasks.ts'
 import { keyIdFor } from '../key-id.ts'
 import {
   apiServersBackTo,
@@ -17,10 +19,11 @@ import {
   privatePath,
   publicKeysOf,
   restartedWith,
+  signedSinceMs,
   verifiesWith,
   writingPublicKeys,
 } from '../keys.ts'
-import { awaitReread, renewals } from '../kubelets.ts'
+import { awaitReread, provenOn, renewals } from '../kubelets.ts'
 import { keyRow } from '../phase-table.ts'
 import { heldTokens, nodesWithMounted, unreadTokens } from '../tokens.ts'
 import { provingUnused } from './6-prove-unused.ts'
@@ -88,12 +91,23 @@ export const verifyBoth = definePhase<Sees>(keyRow('verify-both'), {
     const [first] = asked
     if (first !== undefined)
       return {
-        what: `not proven that no client uses a token of the new key: ${shortList(asked.map(({ id }) => id))}`,
+        // All of them: no other command lists them.
+        what: `not proven that no client uses a token of the new key: ${asked.map(({ id }) => id).join(', ')}`,
         why: first.question,
-        next: commandLine`kcert rotate-sa-key rollback --waive ${first.id}`,
+        // The journal has the --proof of phase 6, which may be another one.
+        next: commandLine`kcert rotate-sa-key rollback --proof ${target.proof} --waive ${first.id}`,
       }
-    // The rollback of phase 4 renewed mounted tokens.
-    return [...awaitReread(now, Math.max(...renewals(now, keyIdFor(key.newKey)), 0)), ...proof, ...steps]
+    // The rollback of phase 4 renewed mounted tokens, and proved it. It has no proof of a node that did not respond, or joined since then.
+    const lacks = keyIdFor(key.newKey)
+    const sinceMs = signedSinceMs(now)
+    const unproven = now.kubelets.filter(({ node }) => !isProven(now, provenOn(node, lacks), sinceMs))
+    const renewedMs = unproven.length > 0 ? now.atMs : Math.max(...renewals(now, lacks), 0)
+    return [
+      ...inLanes(target.atOnce, unproven, ({ node }) => [probe(provenOn(node, lacks), 180_000)]),
+      ...awaitReread(now, renewedMs),
+      ...proof,
+      ...steps,
+    ]
   },
 })
 
