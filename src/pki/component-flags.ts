@@ -15,8 +15,10 @@ export interface FlagWord {
   readonly form: 'joined' | 'apart' | 'alone'
 }
 
-/** Flags by name. If a flag is given twice, the last one is used; feature gates are joined, as components do. */
+/** Flags by name. If a flag is given twice, the last one is used; the values of `listFlags` are joined, as components do. */
 export type Flags = Readonly<Record<string, string>>
+
+const listFlags = new Set(['feature-gates', 'etcd-servers', 'etcd-servers-overrides'])
 
 /** Changes to flags: a new value, or null to remove the flag. */
 export type FlagChanges = Readonly<Record<string, string | null>>
@@ -50,10 +52,13 @@ export function withChanges(now: Flags, changes: FlagChanges): Record<string, st
 
 /** Returns the flags of a command line: program first, then its arguments. */
 export function flagsOf(argv: readonly string[]): Flags {
-  const words = flagWords(argv.slice(1))
-  const gates = words.flatMap(({ name, value }) => (name === 'feature-gates' ? [value] : []))
-  const flags = Object.fromEntries(words.map(({ name, value }) => [name, value]))
-  return gates.length > 1 ? { ...flags, 'feature-gates': gates.join() } : flags
+  const byName = Map.groupBy(flagWords(argv.slice(1)), ({ name }) => name)
+  return Object.fromEntries(
+    Array.from(byName, ([name, words]) => {
+      const values = words.map(({ value }) => value)
+      return [name, (listFlags.has(name) ? values : values.slice(-1)).join()]
+    }),
+  )
 }
 
 /**

@@ -236,5 +236,12 @@ test('reads the command line of a process like that of a manifest', () => {
     n: '1',
     v: '2',
   })
+  // The API server appends the values of these flags (pflag StringSlice).
+  const twice = ['a', 'b'].flatMap((one) => [`--etcd-servers=${one}`, `--etcd-servers-overrides=${one}`])
+  expect(flagsOf(['kube-apiserver', ...twice, '--v=1', '--v=2'])).toEqual({
+    'etcd-servers': 'a,b',
+    'etcd-servers-overrides': 'a,b',
+    v: '2',
+  })
   expect(flagWords(['--n', '1', '--b']).map(({ form }) => form)).toEqual(['apart', 'alone'])
 })
