@@ -1,4 +1,4 @@
-import type { Action, Step } from './action.ts'
+import { type Action, actionsOf, type Step } from './action.ts'
 import { changeLines } from './change-lines.ts'
 import { durationOf, effectsOf } from './effects.ts'
 import { type ForecastPhase, forecast } from './model/forecast.ts'
@@ -68,12 +68,17 @@ export function phaseView(
   return {
     number,
     title,
-    risk,
+    // With --etcd-clients unknown, a phase that otherwise only writes restarts members of etcd.
+    risk: risk === 'writes' && steps.flatMap(actionsOf).some(isRestart) ? 'restarts' : risk,
     pending: gaps.map(({ at, what }) => ({ at, what })),
     steps: steps.flatMap((step, group) => stepViews(step, group, observed, target, shared)),
     remarks: [...remarks],
     estimatedSeconds: Math.round(durationOf(steps, observed.atMs)),
   }
+}
+
+function isRestart({ kind }: Action): boolean {
+  return kind === 'restart' || kind === 'rollout'
 }
 
 function planOf(
