@@ -121,11 +121,15 @@ export function caKeyFiles(observed: Observed<'files'>, member: EtcdMemberSnapsh
   return [...paths].flatMap((path) => fileAt(observed, member.node, path) ?? [])
 }
 
-/** Returns the members whose connections were not yet watched for clients that Kubernetes does not know. */
-export function unwatched(observed: Observed<'etcdMembers' | 'evidence'>): readonly EtcdMemberSnapshot[] {
-  return observed.etcdMembers.filter(
-    ({ id: at }) => !isProven(observed, { kind: 'etcd-clients', at, forMs: 0, waived: [] }, 0),
-  )
+/** Returns the members whose connections were not watched after `sinceOf` for clients that Kubernetes does not know. */
+export function unwatched(
+  observed: Observed<'etcdMembers' | 'evidence'>,
+  sinceOf: (member: EtcdMemberSnapshot) => number | undefined = () => 0,
+): readonly EtcdMemberSnapshot[] {
+  return observed.etcdMembers.filter((member) => {
+    const subject = { kind: 'etcd-clients', at: member.id, forMs: 0, waived: [] } as const
+    return !isProven(observed, subject, sinceOf(member))
+  })
 }
 
 /** Returns the steps that watch the connections to these members. */

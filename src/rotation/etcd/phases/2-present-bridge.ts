@@ -16,6 +16,7 @@ import {
   leaderLast,
   memberTrustFiles,
   presenting,
+  servingFlags,
   trustFiles,
   trustsNew,
   unwatched,
@@ -91,7 +92,11 @@ const clients: Part<Sees> = (observed, target) => {
     ({ node, path }) => certificatesIn(fileAt(observed, node, path)).join() === change.newCa.digest,
   )
   if (isLate) return nothing
-  const open = unwatched(observed)
+  // A watch before phase 2, or before its rollback, says nothing about the clients of now.
+  const open = unwatched(observed, ({ node, flags }) => {
+    const file = fileAt(observed, node, flags[servingFlags.client])
+    return file && isOfNewCa(observed, file, change) ? file.changedAtMs : undefined
+  })
   const isConfirmed = target.waivers.has(clientsId)
   return {
     gaps: [
@@ -107,7 +112,7 @@ const clients: Part<Sees> = (observed, target) => {
         : [
             ask(
               clientsId,
-              'Give every client of etcd outside of the control-plane nodes a certificate of the new CA, and both CAs to verify etcd.',
+              'Give every client of etcd that has a certificate of its own, also on control-plane nodes, a certificate of the new CA, and both CAs to verify etcd.',
             ),
           ]),
     ],
