@@ -226,6 +226,23 @@ test('rolls back phase 2 with unknown clients, killed at each action, and refuse
   expect(clients.failures).toEqual([])
 })
 
+test('with unknown clients, a watch from before phase 2 or from before its rollback does not count', async () => {
+  const scene = sceneOf()
+  const { etcdClients } = scene.cluster
+  await run(scene, 1, 1)
+  scene.settings = { ...scene.settings, ...unknown }
+  const named = (address: string) => ({ why: expect.stringContaining(address) })
+  etcdClients.push('10.0.0.98')
+  await expect(run(scene, 2, 2)).rejects.toMatchObject(named('10.0.0.98'))
+  etcdClients.pop()
+  await run(scene, 2, 2)
+  etcdClients.push('10.0.0.99')
+  // Complete: the same command does not watch again.
+  await run(scene, 2, 2)
+  await scene.asProcess((rotation) => rotation.undo(2))
+  await expect(run(scene, 2, 2)).rejects.toMatchObject(named('10.0.0.99'))
+})
+
 test('refuses to make a member trust only the new CA before phase 3', async () => {
   const scene = sceneOf(unknown)
   await run(scene, 1, 2)
@@ -247,6 +264,8 @@ test('plans for unknown clients, asks about them once, and keeps choice and answ
       [`${node}/kube-apiserver`, [4]],
     ]),
   )
+  // The question before phase 2 must not say that nothing restarts.
+  expect(plan.phases.map(({ risk }) => risk).slice(0, 3)).toEqual(['writes', 'restarts', 'restarts'])
   const remarks = plan.phases.flatMap((phase) => phase.remarks)
   expect(remarks.filter((one) => one.startsWith('would'))).toEqual([])
   expect(remarks.join()).toContain('--waive etcd-clients')
@@ -587,6 +606,31 @@ test.for([
     named === undefined ? [] : [`${start}cp2/kube-apiserver --etcd-servers=${named}`],
   )
 })
+
+test.for([
+  ['', undefined],
+  ['/events#https://127.0.0.1:2379', undefined],
+  ['/events#https://10.9.0.1:2379', '10.9.0.1:2379'],
+  ['/events#https://127.0.0.1:2379;https://10.9.0.1:2379', '10.9.0.1:2379'],
+  ['/events#https://127.0.0.1:2379,apps/deployments#https://10.9.0.2:2379', '10.9.0.2:2379'],
+  ['/events', '(not a URL)'],
+] as const)(
+  'an API server with --etcd-servers-overrides=%s uses another etcd: %s',
+  async ([overrides, named]) => {
+    const { observed, target } = await observeIn(sceneOf())
+    const components = observed.components.map((one) =>
+      one.id === 'cp2/kube-apiserver'
+        ? { ...one, flags: { ...one.flags, 'etcd-servers-overrides': overrides } }
+        : one,
+    )
+    const found = etcdPlaybook.preflight({ ...observed, components }, target, phaseOf(etcdPlaybook, 1))
+    expect(found.map(({ what }) => what)).toEqual(
+      named === undefined
+        ? []
+        : [expect.stringContaining(`: cp2/kube-apiserver --etcd-servers-overrides=${named}`)],
+    )
+  },
+)
 
 test('shows its own six phases, plans all of them, and reports the end', async () => {
   const scene = sceneOf()

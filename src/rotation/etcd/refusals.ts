@@ -83,13 +83,20 @@ export function unseenControlPlanes({ nodes, ...observed }: Observed<'nodes'>): 
 function externalEtcd(observed: Snapshot): readonly Refusal[] {
   const { etcdMembers } = observed
   const found = apiServers(observed).flatMap(({ id, node, flags }) => {
-    const others = urlsIn(flags['etcd-servers']).filter(
-      (url) => !etcdMembers.some((member) => isOfMember(url, member, node)),
-    )
-    const isSet = flags['etcd-servers'] !== undefined
-    return others.length === 0 && isSet
-      ? []
-      : [`${id} --etcd-servers=${others.map((url) => url?.host || '(not a URL)').join()}`]
+    const { 'etcd-servers': servers, 'etcd-servers-overrides': overrides } = flags
+    // One resource with its own etcd: "/events#https://10.0.0.1:2379;https://10.0.0.2:2379".
+    const overriding = overrides?.replace(/[^,#]*#/g, '').replaceAll(';', ',')
+    return Object.entries({
+      'etcd-servers': servers,
+      'etcd-servers-overrides': overriding || undefined,
+    }).flatMap(([flag, list]) => {
+      const others = urlsIn(list).filter(
+        (url) => !etcdMembers.some((member) => isOfMember(url, member, node)),
+      )
+      const isAbsent = flag === 'etcd-servers' && list === undefined
+      const hosts = others.map((url) => url?.host || '(not a URL)').join()
+      return others.length > 0 || isAbsent ? [`${id} --${flag}=${hosts}`] : []
+    })
   })
   const what =
     etcdMembers.length === 0
@@ -97,7 +104,7 @@ function externalEtcd(observed: Snapshot): readonly Refusal[] {
       : 'API servers connect to an etcd that does not run as a static pod on the nodes of this cluster'
   return when(etcdMembers.length === 0 || found.length > 0, {
     what: found.length === 0 ? what : `${what}: ${shortList(found)}`,
-    why: 'kcert rotates the CA of stacked etcd, which kubeadm runs on control-plane nodes. For external etcd, see "Rotate the CA of external etcd by hand" in docs/guides/rotate-ca.md',
+    why: 'kcert rotates the CA of stacked etcd, which kubeadm runs on control-plane nodes. For external etcd, see "Rotate the CA of external etcd by hand" in docs/guides/rotate-ca.md. If these are names of stacked members, set the flag to URLs of their --advertise-client-urls',
     next: 'kcert rotate-ca discover --dry-run',
   })
 }
