@@ -32,12 +32,17 @@ must be healthy and in sync. Then it restarts each API server, removes the cross
 etcd with every command of this rotation. To restart etcd, kcert ends the process and does not change the manifest.
 
 In phase 1, kcert watches the connections to etcd and stops if it finds clients outside of the control-plane nodes. Such clients need
-certificates with the cross-signed CA certificate before phase 3. If you do not know all clients, or if a client cannot present a chain, use
---etcd-clients unknown. In phase 2, each member then restarts once more, with both CAs in its CA file, before kcert reissues certificates.
-From then on, members accept certificates of both CAs. Give every client a certificate of the new CA, and both CAs to verify etcd. The new CA
-is in kcert/new beside ca.crt of etcd on each control-plane node. Then run phase 2 again. It is complete when no client outside of the
-control-plane nodes is left that you have not accepted with --waive, and when you have confirmed that every client has its new certificate
-(or --waive etcd-clients). After that, phase 3 makes members trust only the new CA.
+certificates with the cross-signed CA certificate before phase 3. So do clients on control-plane nodes with certificates of their own. The
+watch does not show them. If you do not know all clients, or if a client cannot present a chain, use --etcd-clients unknown. In phase 2,
+each member then restarts once more, with both CAs in its CA file, before kcert reissues certificates. From then on, members accept
+certificates of both CAs. Give every client a certificate of the new CA, and both CAs to verify etcd. The new CA is in kcert/new beside
+ca.crt of etcd on each control-plane node. Phase 2 stops and names the clients outside of the control-plane nodes. Accept each one with
+--waive ADDRESS when it has its new certificate, and run phase 2 again. At the end, confirm that every client has a new certificate. In a
+script, use --waive etcd-clients with phase 2 and with phase 3. Phase 3 then makes members trust only the new CA.
+
+After a rollback of phase 2, members trust only the old CA. They reject a certificate of the new CA, unless the client also presents the
+cross-signed CA certificate (kcert/ca-bridge.crt beside ca.crt of etcd). Before the rollback, give the other clients certificates of the old
+CA again.
 
 --algorithm gives the new CAs, and all certificates that kcert reissues, keys of another type, such as ECDSA-P256. In phase 7, it also
 changes encryptionAlgorithm in kubeadm-config. kcert rotate-ca plan shows what changes and which clients to check. Kubelets request their

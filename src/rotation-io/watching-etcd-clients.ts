@@ -71,7 +71,7 @@ function verdictOf(
   const waive = unknown.map((address) => commandLine`--waive ${address}`).join(' ')
   return {
     ok: false,
-    detail: `${at} has clients that are not control-plane nodes: ${unknown.join(', ')}. In phase 3, members refuse their certificates of the old CA. Give them certificates of the new CA with the bridge certificate after phase 1 and before phase 3, or stop them; then accept them with ${waive}`,
+    detail: `${at} has clients that are not control-plane nodes: ${unknown.join(', ')}. In phase 3, members refuse their certificates of the old CA. Give them certificates of the new CA after phase 1 and before phase 3, or stop them. Without --etcd-clients unknown, they must also present the cross-signed CA certificate; then accept them with ${waive}`,
   }
 }
 

@@ -85,7 +85,7 @@ function materialOfCa(folder: string, change: CaChange, { keyType }: Target): Ma
     certificates(paths.newCertificate, [newCa.digest]),
     key(paths.oldKey, 'old'),
     certificates(paths.oldCertificate, [oldCa.digest]),
-    // etcd's CA files never contain two CAs: its bridge certificate makes them unnecessary.
+    // Phase 2 of etcd's CA builds the bundle from the CA files of members.
     ...(ca === 'etcd' ? [] : [certificates(paths.bundle, bundleOf(change))]),
     ...(bridge ? [certificates(paths.bridge, [bridge.digest])] : []),
   ]

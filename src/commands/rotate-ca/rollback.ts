@@ -19,7 +19,10 @@ without the journal. Without --to, kcert rolls back only the last phase. --to 4 
 whole rotation and deletes the new CA. Restarted pods are not restarted again: they trust both CAs.
 
 kcert does not roll back phase 5 while certificates of the new CA are in use, because nothing would trust them. Phase 12 cannot be rolled
-back: finish it, then rotate to any CA with --ca-cert and --ca-key.`
+back: finish it, then rotate to any CA with --ca-cert and --ca-key.
+
+With --ca etcd, members trust only the old CA after the rollback of phase 2. They reject clients that present a certificate of the new CA
+without the cross-signed CA certificate. Before the rollback, give such clients certificates of the old CA again.`
 
   static override exitCodes = RotationCommand.exitsOf({
     ...rollbackExits,
