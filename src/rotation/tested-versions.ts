@@ -7,8 +7,8 @@ import type { Target } from './target.ts'
 /** The Kubernetes minor versions on which a rotation ran from phase 1 to phase 12 on real nodes (docs/benchmarks.md). */
 export const testedMinors: readonly string[] = ['1.33', '1.34', '1.35', '1.36', '1.37']
 
-/** The minor versions on which a rotation of etcd's CA ran to its end on real nodes: none yet. */
-export const etcdTestedMinors: readonly string[] = []
+/** The minor versions on which a rotation of etcd's CA ran to its end on real nodes (docs/benchmarks.md). */
+export const etcdTestedMinors: readonly string[] = ['1.37']
 
 /** The minor versions on which a rotation of the service account key ran to its end on real nodes: none yet. */
 export const keyTestedMinors: readonly string[] = []
