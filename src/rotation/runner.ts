@@ -159,6 +159,8 @@ export class Rotation {
       await this.journal.record({ kind: 'phase', phase: number, event: 'started', detail: undoing })
     }
     await this.performAll(plan.steps)
+    // A node that kcert cannot see may still have the changes. Run again, this rolls them back.
+    refuse(this.playbook.unseenNodes(on.observed))
     await this.journal.record({ kind: 'phase', phase: number, event: 'rolled-back' })
     return 'completed'
   }

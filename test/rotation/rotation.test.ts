@@ -115,6 +115,21 @@ test('stops at an unreachable node, and continues once it responds', async () =>
   expect(scene.remainsOfOldCa()).toEqual([])
 })
 
+test('does not count a phase as rolled back while a node cannot be reached', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 3)
+  const before = scene.files()
+  await scene.runAll(4, 7)
+  const node = scene.cluster.nodes.get('cp2')!
+  node.isUnreachable = true
+  const { message } = await stop(scene.undo(7))
+  expect(message).toContain('1 node cannot be reached: cp2 (connection timed out)')
+  node.isUnreachable = false
+  for (const phase of [7, 6, 5, 4]) await scene.undo(phase)
+  expect(scene.files()).toEqual(before)
+  expect(scene.clients.failures).toEqual([])
+})
+
 test('a full disk stops the phase without partial writes, and it continues once there is space', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 6)
