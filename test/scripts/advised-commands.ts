@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Session } from './program.ts'
 
@@ -34,7 +34,10 @@ function commandsIn(line: string): string[] {
   return Array.from(line.matchAll(beginsCommand), ({ index, 0: before }) => line.slice(index + before.length))
 }
 
-/** Runs pasted lines with bash, which finds only programs that record their arguments. */
+/**
+ * Runs pasted lines with bash, which finds only programs that record their arguments: each process in its own file, because bash
+ * writes what it prints line by line, and the programs of a pipe run at the same time.
+ */
 export class PastingShell {
   readonly #folder: string
   readonly #record: string
@@ -47,7 +50,7 @@ export class PastingShell {
     mkdirSync(this.#bin)
     mkdirSync(this.#folder)
     for (const name of stubs) {
-      const script = `#!/bin/bash\nprintf '%s\\0' ${name} "$@" >> "$RECORD"\n/usr/bin/readlink /proc/self/fd/0 >> "$RECORD"\nprintf '\\0' >> "$RECORD"\n`
+      const script = `#!/bin/bash\nprintf '%s\\0' ${name} "$@" >> "$RECORD/$$"\n/usr/bin/readlink /proc/self/fd/0 >> "$RECORD/$$"\nprintf '\\0' >> "$RECORD/$$"\n`
       writeFileSync(join(this.#bin, name), script, { mode: 0o755 })
     }
     // The payload of a name that is not quoted.
@@ -56,7 +59,8 @@ export class PastingShell {
 
   /** Returns the words that the programs received, and whether the line had any other effect. */
   paste(line: string): { words: string[]; isInjected: boolean } {
-    rmSync(this.#record, { force: true })
+    rmSync(this.#record, { force: true, recursive: true })
+    mkdirSync(this.#record)
     spawnSync('/bin/bash', ['-c', line], {
       cwd: this.#folder,
       env: { PATH: this.#bin, HOME: this.#folder, RECORD: this.#record },
@@ -65,7 +69,9 @@ export class PastingShell {
     })
     const isInjected = existsSync(join(this.#folder, 'INJ'))
     rmSync(join(this.#folder, 'INJ'), { force: true })
-    const words = existsSync(this.#record) ? readFileSync(this.#record, 'utf8').split('\0') : []
+    const words = readdirSync(this.#record).flatMap((file) =>
+      readFileSync(join(this.#record, file), 'utf8').split('\0'),
+    )
     return { words, isInjected }
   }
 }
