@@ -1,6 +1,5 @@
 import { resources } from '../cluster/kinds.ts'
 import { listAll, listEach } from '../cluster/readable.ts'
-import { KcertError, wordsOf } from '../errors/kcert-error.ts'
 import { Inspection } from '../inspection/inspection.ts'
 import { defaultThresholds } from '../inspection/thresholds.ts'
 import type { FoundToken, ServiceAccountKeys } from '../rotation/service-account-key/observed.ts'
@@ -42,12 +41,7 @@ export async function storedTokens({ objects, clock }: Site): Promise<ServiceAcc
   const read: ServiceAccountKeys['objects'][number][] = []
   for (const one of kinds) {
     const [kind] = one
-    try {
-      read.push({ kind, tokens: { value: await tokensOf(...one) } })
-    } catch (error) {
-      if (!(error instanceof KcertError)) throw error
-      read.push({ kind, tokens: { unread: wordsOf(error) } })
-    }
+    read.push({ kind, tokens: await reading(() => tokensOf(...one)) })
   }
   return read
 }

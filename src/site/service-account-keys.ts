@@ -1,4 +1,4 @@
-import { messageOf } from '../errors/kcert-error.ts'
+import { wordsOf } from '../errors/kcert-error.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
 import type { FoundToken, NodeTokens, Reading } from '../rotation/service-account-key/observed.ts'
@@ -14,7 +14,7 @@ export async function reading<Value>(read: () => Promise<Value>): Promise<Readin
   try {
     return { value: await read() }
   } catch (error) {
-    return { unread: messageOf(error) }
+    return { unread: wordsOf(error) }
   }
 }
 

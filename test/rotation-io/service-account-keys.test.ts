@@ -51,6 +51,7 @@ interface Lists {
   readonly secrets?: readonly ApiObject[] | 403 | 500
   readonly configmaps?: readonly ApiObject[]
   readonly uploaded?: object | 403
+  readonly kubeadmConfig?: 403
   readonly csidrivers?: readonly ApiObject[] | 403
 }
 
@@ -72,6 +73,7 @@ async function observed(lists: Lists = {}, broken?: string) {
       yield* items as ApiObject[]
     },
     async get({ name }) {
+      if (name === 'kubeadm-config' && lists.kubeadmConfig) throw refusal(lists.kubeadmConfig)
       if (name === 'kubeadm-config') return { metadata: { name }, data: { ClusterConfiguration: '' } }
       if (typeof lists.uploaded === 'number') throw refusal(lists.uploaded)
       return name === 'kubeadm-certs' ? lists.uploaded : undefined
@@ -139,7 +141,7 @@ test('reads every node of the cluster, and every API server', async () => {
   ])
   expect({ otherKubeconfigs, hasUploadedCerts }).toEqual({
     otherKubeconfigs: ["alice's laptop"],
-    hasUploadedCerts: true,
+    hasUploadedCerts: { value: true },
   })
 })
 
@@ -234,9 +236,19 @@ describe('what cannot be read blocks the plan', () => {
     expect(await blockersOf({ csidrivers: 403 })).toEqual(['CSIDrivers: not read'])
   })
 
-  test('of the Secret kubeadm-certs: there is no plan', async () => {
-    await expect(observed({ uploaded: 403 })).rejects.toMatchObject({ code: 'KCERT_API_FORBIDDEN' })
-  })
+  test.each([{ uploaded: 403 }, { kubeadmConfig: 403 }] as const)(
+    "of kubeadm's objects: %o",
+    async (lists) => {
+      const { blockers, notes } = serviceAccountKeyPlan(await observed(lists), 'routine')
+      expect(blockers.map(({ what, why }) => [what, why])).toEqual([
+        [
+          'ConfigMap kubeadm-config or Secret kubeadm-certs: not read',
+          'no: RBAC. A token or key there may be the old one',
+        ],
+      ])
+      expect(notes.join()).not.toContain('kubeadm-certs')
+    },
+  )
 
   test('of a control plane that is not in the inventory, even if its label cannot be listed', async () => {
     const labels = { 'node-role.kubernetes.io/control-plane': '' }

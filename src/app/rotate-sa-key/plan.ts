@@ -1,12 +1,14 @@
 import { openClusterOf } from '../../cli/cluster.ts'
 import type { Context } from '../../cli/context.ts'
 import { serviceAccountKeysOf } from '../../rotation/service-account-key/observation.ts'
-import type { ServiceAccountKeys } from '../../rotation/service-account-key/observed.ts'
+import type { PlannedKeys } from '../../rotation/service-account-key/observed.ts'
 import { keyRotation } from '../../rotation/service-account-key/phase-table.ts'
 import { verifierSections } from '../../rotation/service-account-key/phases/3-await-verifiers.ts'
 import { type RotationReason, serviceAccountKeyPlan } from '../../rotation/service-account-key/plan.ts'
 import type { ServiceAccountKeyPlan } from '../../rotation/service-account-key/report.ts'
 import { SiteObserver } from '../../rotation-io/observer.ts'
+import { kubeadmConfiguration } from '../../rotation-io/published.ts'
+import { reading } from '../../site/service-account-keys.ts'
 import { openSite, type Site } from '../../site/site.ts'
 import { inventoryIn } from '../rotate-ca/node-inventory.ts'
 import type { RotationPlaceFlags } from '../rotate-ca/site.ts'
@@ -28,6 +30,10 @@ export async function planServiceAccountKey(
 }
 
 /** Returns the keys and tokens of a cluster, as the phases observe them. Throws if the cluster does not answer. */
-export async function observeServiceAccountKeys(site: Site): Promise<ServiceAccountKeys> {
-  return serviceAccountKeysOf(await new SiteObserver(site, keyRotation).observe(verifierSections))
+export async function observeServiceAccountKeys(site: Site): Promise<PlannedKeys> {
+  const [observed, hasUploadedCerts] = await Promise.all([
+    new SiteObserver(site, keyRotation).observe(verifierSections),
+    reading(async () => (await kubeadmConfiguration(site))?.certsSecret !== undefined),
+  ])
+  return { ...serviceAccountKeysOf(observed), hasUploadedCerts }
 }

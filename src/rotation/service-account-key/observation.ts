@@ -8,12 +8,12 @@ import type { ApiServerKeys, ControlPlaneKeys, KeyFile, Reading, ServiceAccountK
 // The service account keys in a snapshot of the rotation, in the form of the plan.
 
 export type KeyObservation = Observed<
-  'nodes' | 'components' | 'files' | 'servedKeys' | 'tokens' | 'kubeadm' | 'kubeconfigs'
+  'nodes' | 'components' | 'files' | 'servedKeys' | 'tokens' | 'kubeconfigs'
 >
 
 /** Returns the keys and tokens of a cluster. What cannot be read is `unread`. */
 export function serviceAccountKeysOf(observed: KeyObservation): ServiceAccountKeys {
-  const { atMs, nodes, tokens, kubeadm, kubeconfigs } = observed
+  const { atMs, nodes, tokens, kubeconfigs } = observed
   return {
     atMs,
     controlPlanes: nodes
@@ -24,7 +24,6 @@ export function serviceAccountKeysOf(observed: KeyObservation): ServiceAccountKe
       })),
     ...tokens,
     otherKubeconfigs: kubeconfigs.flatMap(({ id, at }) => (at === undefined ? [id] : [])),
-    hasUploadedCerts: kubeadm?.certsSecret !== undefined,
   }
 }
 

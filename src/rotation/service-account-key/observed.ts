@@ -82,6 +82,10 @@ export interface ServiceAccountKeys {
   readonly drivers: Reading<readonly TokenDriver[]>
   /** Kubeconfigs of the inventory that are on no node. */
   readonly otherKubeconfigs: readonly string[]
+}
+
+/** What only the plan needs: phases observe kubeadm's objects themselves. */
+export interface PlannedKeys extends ServiceAccountKeys {
   /** True if the Secret kubeadm-certs exists: `kubeadm join --control-plane` copies sa.key from it. */
-  readonly hasUploadedCerts: boolean
+  readonly hasUploadedCerts: Reading<boolean>
 }

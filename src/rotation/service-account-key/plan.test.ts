@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { noPaint } from '../../output/paint.ts'
 import { renderServiceAccountKeyPlan } from '../../output/rotation/service-account-key.ts'
 import type { ServiceAccountToken } from '../../x509/service-account-token.ts'
-import type { ApiServerKeys, ControlPlaneKeys, FoundToken, ServiceAccountKeys } from './observed.ts'
+import type { ApiServerKeys, ControlPlaneKeys, FoundToken, PlannedKeys } from './observed.ts'
 import { serviceAccountKeyPlan } from './plan.ts'
 
 const issuer = 'https://kubernetes.default.svc.cluster.local'
@@ -30,10 +30,7 @@ function plane(node: string, changes: Partial<ApiServerKeys> = {}): ControlPlane
   return { node, apiServer, controllerManager: { node, signingKey } }
 }
 
-function cluster(
-  planes: readonly ControlPlaneKeys[],
-  changes: Partial<ServiceAccountKeys> = {},
-): ServiceAccountKeys {
+function cluster(planes: readonly ControlPlaneKeys[], changes: Partial<PlannedKeys> = {}): PlannedKeys {
   const nodes = [...planes.map(({ node }) => node), 'w1']
   return {
     atMs,
@@ -45,15 +42,15 @@ function cluster(
     ],
     otherKubeconfigs: [],
     drivers: { value: [] },
-    hasUploadedCerts: false,
+    hasUploadedCerts: { value: false },
     ...changes,
   }
 }
 
 const three = ['cp1', 'cp2', 'cp3']
-const planOf = (observed: ServiceAccountKeys, reason: 'routine' | 'compromise' = 'routine') =>
+const planOf = (observed: PlannedKeys, reason: 'routine' | 'compromise' = 'routine') =>
   serviceAccountKeyPlan(observed, reason)
-const blockersOf = (observed: ServiceAccountKeys) => planOf(observed).blockers.map(({ what }) => what)
+const blockersOf = (observed: PlannedKeys) => planOf(observed).blockers.map(({ what }) => what)
 
 test("plans three passes on kubeadm's cluster", () => {
   const plan = planOf(cluster(three.map((node) => plane(node))))
@@ -91,7 +88,7 @@ test('after a leak, restarts every process once, and says which clients are reje
 describe('blocks', () => {
   const bad = (changes: Partial<ApiServerKeys>) => cluster([plane('cp1'), plane('cp2', changes)])
 
-  test.each<[string, ServiceAccountKeys, string]>([
+  test.each<[string, PlannedKeys, string]>([
     [
       'keys that differ between control planes',
       bad({
@@ -157,7 +154,7 @@ describe('blocks', () => {
     expect(blockersOf(observed)).toContain(blocker)
   })
 
-  function withoutSigningKey(): ServiceAccountKeys {
+  function withoutSigningKey(): PlannedKeys {
     const { signingKey: _, ...apiServer } = plane('cp2').apiServer!
     return cluster([plane('cp1'), { node: 'cp2', apiServer }])
   }

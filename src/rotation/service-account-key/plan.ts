@@ -13,6 +13,7 @@ import type {
   FoundToken,
   KeyFile,
   NodeTokens,
+  PlannedKeys,
   Reading,
   ServiceAccountKeys,
   TokenDriver,
@@ -38,11 +39,9 @@ interface Found {
 }
 
 /** Returns the plan. It writes nothing, and contains no token and no key. */
-export function serviceAccountKeyPlan(
-  observed: ServiceAccountKeys,
-  reason: RotationReason,
-): ServiceAccountKeyPlan {
-  const found = foundIn(observed)
+export function serviceAccountKeyPlan(observed: PlannedKeys, reason: RotationReason): ServiceAccountKeyPlan {
+  const kubeadm = unreadOf('ConfigMap kubeadm-config or Secret kubeadm-certs', observed.hasUploadedCerts)
+  const found = foundIn(observed, kubeadm)
   const keyId = signingKeyOf(found)
   const verifiers = externalVerifiers(found)
   const steps = reason === 'compromise' ? compromiseSteps(found, verifiers) : routineSteps(found, verifiers)
@@ -104,7 +103,7 @@ export function tokensIn({
   }
 }
 
-function foundIn(observed: ServiceAccountKeys): Found {
+function foundIn(observed: ServiceAccountKeys, unread: Found['unread'] = []): Found {
   const { controlPlanes, nodes, objects, drivers } = observed
   const keys = controlPlanes.flatMap(({ keys: one }) => ('value' in one ? one.value : []))
   return {
@@ -124,6 +123,7 @@ function foundIn(observed: ServiceAccountKeys): Found {
       ...nodes.flatMap(({ node, tokens }) => unreadOf(`the tokens on ${node}`, tokens)),
       ...objects.flatMap(({ kind, tokens }) => unreadOf(`${kind}s`, tokens)),
       ...unreadOf('CSIDrivers', drivers),
+      ...unread,
     ],
   }
 }
@@ -421,7 +421,7 @@ function rejectedIn(
 }
 
 function* notesOn(
-  { hasUploadedCerts, otherKubeconfigs }: ServiceAccountKeys,
+  { hasUploadedCerts, otherKubeconfigs }: PlannedKeys,
   found: Found,
   reason: RotationReason,
 ): Generator<string> {
@@ -434,7 +434,7 @@ function* notesOn(
   if (reason === 'compromise') {
     yield* rejectedIn(found.nodes, held, signingKeyOf(found))
   }
-  if (hasUploadedCerts)
+  if ('value' in hasUploadedCerts && hasUploadedCerts.value)
     yield 'the Secret kube-system/kubeadm-certs has sa.key, for kubeadm join --control-plane: it is deleted'
   if (otherKubeconfigs.length > 0)
     yield `not read, because they are on no node: ${otherKubeconfigs.join(', ')}. Check them with kcert inspect`

@@ -15,7 +15,6 @@ export const verifierSections = [
   'files',
   'servedKeys',
   'tokens',
-  'kubeadm',
   'kubeconfigs',
 ] as const satisfies readonly (keyof KeyObservation)[]
 export type VerifierSections = (typeof verifierSections)[number]
