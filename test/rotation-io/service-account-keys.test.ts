@@ -30,7 +30,7 @@ const flags = [
 ]
 
 /** A node in memory; a control plane has kube-apiserver, and keys. */
-function memoryNode(name: string): MemoryNode {
+function memoryNode(name: string, signing = signingKey): MemoryNode {
   const node = new MemoryNode(name, { files: new Map() } as unknown as NodeTree)
   if (!name.startsWith('cp')) return node
   const put = (path: string, text: string) =>
@@ -40,7 +40,7 @@ function memoryNode(name: string): MemoryNode {
     '/etc/kubernetes/manifests/kube-apiserver.yaml',
     `apiVersion: v1\nkind: Pod\nmetadata:\n  name: kube-apiserver\nspec:\n  containers:\n  - name: kube-apiserver\n    image: kube-apiserver:1\n    command:\n${command}`,
   )
-  put('/sa.key', String(signingKey))
+  put('/sa.key', String(signing))
   put('/sa.pub', rsa.publicKey)
   put('/next.pub', ecdsa.publicKey + rsa.publicKey)
   return node
@@ -52,6 +52,8 @@ interface Lists {
   readonly configmaps?: readonly ApiObject[]
   readonly uploaded?: object | 403
   readonly kubeadmConfig?: 403
+  /** The content of --service-account-signing-key-file. */
+  readonly signing?: string
   readonly csidrivers?: readonly ApiObject[] | 403
 }
 
@@ -79,7 +81,7 @@ async function observed(lists: Lists = {}, broken?: string) {
       return name === 'kubeadm-certs' ? lists.uploaded : undefined
     },
   } as Pick<ObjectsApi, 'get' | 'list'> as ObjectsApi
-  const nodes = new Map(own.map((name) => [name, memoryNode(name)]))
+  const nodes = new Map(own.map((name) => [name, memoryNode(name, lists.signing)]))
   const site = (await sitesOf(nodes))()
   const unreachable = async () =>
     Promise.reject(new KcertError('KCERT_NODE_UNREACHABLE', `${broken}: no route`))
@@ -235,6 +237,17 @@ describe('what cannot be read blocks the plan', () => {
   test('of CSI drivers', async () => {
     expect(await blockersOf({ csidrivers: 403 })).toEqual(['CSIDrivers: not read'])
   })
+
+  test.each([rsa.publicKey, rsa.publicKey + ecdsa.publicKey])(
+    'of a signing key file with only public keys',
+    async (signing) => {
+      const plan = serviceAccountKeyPlan(await observed({ signing }), 'routine')
+      expect(plan.blockers).toMatchObject([
+        { what: 'cp1:/sa.key: not read', why: expect.stringContaining('does not contain one private key') },
+      ])
+      expect(plan.keyId).toBeUndefined()
+    },
+  )
 
   test.each([{ uploaded: 403 }, { kubeadmConfig: 403 }] as const)(
     "of kubeadm's objects: %o",

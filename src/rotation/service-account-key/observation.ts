@@ -65,7 +65,12 @@ function valuesOf({ repeated, flags }: ComponentSnapshot, name: string): readonl
 
 function signingKeyOf(observed: KeyObservation, one: ComponentSnapshot): KeyFile | undefined {
   const path = privatePath(one)
-  return path === undefined ? undefined : keyFile(observed, one.node, path)
+  if (path === undefined) return undefined
+  const file = fileAt(observed, one.node, path)
+  // With public keys alone, the process does not start.
+  return file === undefined || file.contains.kind === 'key'
+    ? keyFile(observed, one.node, path)
+    : { path, keyIds: { unread: 'it does not contain one private key without a password in PEM' } }
 }
 
 function keyFile(observed: KeyObservation, node: string, path: string): KeyFile {
