@@ -1,10 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  dropInPatterns,
-  orderedDropIns,
-  readKubeletConfiguration,
-  withKubeletFlags,
-} from './kubelet-configuration.ts'
+import { readKubeletConfiguration, withKubeletFlags } from './kubelet-configuration.ts'
 
 const config = '/var/lib/kubelet/config.yaml'
 
@@ -132,26 +127,51 @@ test('drop-ins take precedence in order, and feature gates add up', async () => 
     why: '/d/30.conf: its kind is not KubeletConfiguration. The kubelet merges this file (--config-dir)',
   })
   // A kubelet without --config has only drop-ins.
-  expect(await readKubeletConfiguration(undefined, config, [second])).toEqual({
+  const alone = dropIn('/d/40.conf', 'tlsCertFile: pki/tls.crt', 'featureGates: {B: false}')
+  expect(await readKubeletConfiguration(undefined, config, [second, alone])).toEqual({
     serverTlsBootstrap: false,
+    tlsCertFile: '/pki/tls.crt',
     featureGates: { B: false },
   })
 })
 
-test('drop-ins are ordered like the kubelet walks their folder', () => {
-  const flags = { 'config-dir': '/etc/k[1]' }
-  expect(dropInPatterns(flags)).toEqual(['/etc/k[[]1]/*.conf', '/etc/k[[]1]/*/*.conf'])
-  expect(dropInPatterns({})).toEqual([])
-  const matched = ['/etc/k[1]/b.conf', '/etc/k[1]/a.conf', '/etc/k[1]/a/z.conf', '/etc/kx/c.conf']
-  expect(orderedDropIns(flags, matched)).toEqual([
-    '/etc/k[1]/a/z.conf',
-    '/etc/k[1]/a.conf',
-    '/etc/k[1]/b.conf',
-  ])
-  expect(orderedDropIns({}, matched)).toEqual([])
-  // Each spelling of the same folder. Nodes take only absolute paths.
-  for (const folder of ['etc/k[1]', '/etc/k[1]/', '/etc//k[1]']) {
-    expect(dropInPatterns({ 'config-dir': folder })).toEqual(dropInPatterns(flags))
-    expect(orderedDropIns({ 'config-dir': folder }, matched)).toEqual(orderedDropIns(flags, matched))
-  }
+test.each([
+  [
+    'an empty text',
+    "{tlsCertFile: '', tlsMinVersion: '', address: ''}",
+    { tlsPrivateKeyFile: '/a/tls.key', port: 1 },
+  ],
+  [
+    'null',
+    '{tlsCertFile: null, tlsPrivateKeyFile: ~, authentication: null, featureGates: {A: null}}',
+    {
+      ...{ tlsMinVersion: 'VersionTLS13', address: '192.0.2.1', port: 1, clientCaFile: undefined },
+      featureGates: { B: true },
+    },
+  ],
+  [
+    'an empty list or map, and port 0',
+    '{tlsCipherSuites: [], featureGates: {}, authentication: {x509: {}}, port: 0}',
+    {
+      ...{ tlsCipherSuites: undefined, clientCaFile: '/a/ca.crt', port: undefined },
+      featureGates: { A: true, B: true },
+    },
+  ],
+] as const)('%s in a drop-in: merges it as the kubelet does', async (_what, text, expected) => {
+  const base = `kind: KubeletConfiguration
+authentication: {x509: {clientCAFile: ca.crt}}
+tlsCertFile: tls.crt
+tlsPrivateKeyFile: tls.key
+tlsCipherSuites: [A, B]
+tlsMinVersion: VersionTLS13
+address: 192.0.2.1
+port: 1
+featureGates: {A: true, B: true}
+`
+  const kind = 'kind: KubeletConfiguration, apiVersion: kubelet.config.k8s.io/v1beta1'
+  const dropIn = { path: '/d/1.conf', text: `{${kind}, ${text.slice(1)}` }
+  expect(await readKubeletConfiguration(base, '/a/config.yaml', [dropIn])).toMatchObject({
+    ...expected,
+    ...(text.includes('tlsCertFile') && { tlsCertFile: undefined }),
+  })
 })

@@ -1,5 +1,4 @@
 import { posix } from 'node:path'
-import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocumentOfKind, readDocuments } from '../kubeconfig/documents.ts'
 import { entriesOf, isTrue, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
@@ -38,7 +37,7 @@ export interface DropIn {
 }
 
 /**
- * Returns the settings in a kubelet's configuration file, which it may lack, and its drop-ins, of which later ones take precedence. Paths
+ * Returns the settings in a kubelet's configuration file, which it may lack, and its drop-ins, which the kubelet merges in this order. Paths
  * in the file are relative to the folder of `path`. Throws KCERT_MANIFEST_MALFORMED for any other file.
  */
 export async function readKubeletConfiguration(
@@ -46,38 +45,21 @@ export async function readKubeletConfiguration(
   path: string,
   dropIns: readonly DropIn[] = [],
 ): Promise<KubeletConfiguration> {
-  let merged = settingsIn(text === undefined ? undefined : await configurationOf(text), path)
-  for (const dropIn of dropIns) {
-    // The kubelet does not resolve their paths (cmd/kubelet/app/server.go, mergeKubeletConfigurations), and systemd starts it in /.
-    const { featureGates, ...settings } = settingsIn(await configurationOf(dropIn.text, dropIn.path), '/')
-    merged = { ...merged, ...given(settings), featureGates: { ...merged.featureGates, ...featureGates } }
+  const file = text === undefined ? undefined : await configurationOf(text)
+  let merged = file
+  for (const dropIn of dropIns) merged = mergePatch(merged, await configurationOf(dropIn.text, dropIn.path))
+  return settingsIn(merged, file, path)
+}
+
+/** Returns the document with a JSON merge patch (RFC 7386), as the kubelet applies a drop-in: null deletes a key, "" and [] clear it. */
+function mergePatch(document: Node | undefined, patch: Node): Node {
+  if (patch.kind !== 'map') return patch
+  const entries = new Map(document?.kind === 'map' ? document.entries : [])
+  for (const [name, { key, value }] of patch.entries) {
+    if (value.kind === 'scalar' && value.type === 'null') entries.delete(name)
+    else entries.set(name, { key, value: mergePatch(entries.get(name)?.value, value) })
   }
-  return merged
-}
-
-/** Returns patterns of the drop-ins that a kubelet with these flags reads: the files *.conf below the folder of --config-dir. */
-export function dropInPatterns(flags: Flags): string[] {
-  const folder = dropInFolder(flags)
-  if (folder === undefined) return []
-  const literal = folder.replace(/[*?[]/g, '[$&]')
-  return [`${literal}/*.conf`, `${literal}/*/*.conf`]
-}
-
-/** Returns the matches of these patterns in the order in which the kubelet merges them: Go's filepath.WalkDir sorts each folder. */
-export function orderedDropIns(flags: Flags, matches: readonly string[]): string[] {
-  const folder = dropInFolder(flags)
-  return matches
-    .filter((path) => folder !== undefined && path.startsWith(`${folder}/`) && path.endsWith('.conf'))
-    .toSorted((a, b) => {
-      const [x, y] = [a.split('/'), b.split('/')]
-      const at = x.findIndex((part, index) => part !== y[index])
-      return at === -1 ? 0 : (x[at] ?? '') < (y[at] ?? '') ? -1 : 1
-    })
-}
-
-/** A relative path is relative to the folder of the process, and systemd starts it in /. */
-function dropInFolder({ 'config-dir': folder = '' }: Flags): string | undefined {
-  return folder === '' ? undefined : posix.resolve('/', folder)
+  return { ...patch, entries }
 }
 
 /**
@@ -88,7 +70,7 @@ function dropInFolder({ 'config-dir': folder = '' }: Flags): string | undefined 
 export async function readInstanceConfiguration(text: string, path: string): Promise<KubeletConfiguration> {
   const { documents, defects } = await readDocuments(text)
   const [defect] = defects
-  if (defect === undefined) return settingsIn(documents[0], path)
+  if (defect === undefined) return settingsIn(documents[0], documents[0], path)
   throw new KcertError('KCERT_MANIFEST_MALFORMED', 'not a kubelet configuration', {
     why: `line ${defect.line ?? 1}: ${defect.reason}`,
   })
@@ -111,12 +93,15 @@ export function changedSettings(now: KubeletConfiguration, changes: KubeletConfi
     .map((key) => certificateSettings[key])
 }
 
-function settingsIn(root: Node | undefined, path: string): KubeletConfiguration {
-  const text = (...at: string[]): string | undefined => textOf(valueAt(root, ...at))
-  const file = (...at: string[]): string | undefined => {
+/** `root`: `file`, the document at `path`, after the merge of drop-ins. */
+function settingsIn(root: Node | undefined, file: Node | undefined, path: string): KubeletConfiguration {
+  // For the kubelet, an empty text is none.
+  const text = (...at: string[]): string | undefined => textOf(valueAt(root, ...at)) || undefined
+  const pathIn = (...at: string[]): string | undefined => {
     const named = text(...at)
-    // For the kubelet, an empty path is none.
-    return named ? posix.resolve(posix.dirname(path), named) : undefined
+    // The kubelet does not resolve paths of drop-ins (cmd/kubelet/app/server.go, mergeKubeletConfigurations), and systemd starts it in /.
+    const folder = valueAt(root, ...at) === valueAt(file, ...at) ? posix.dirname(path) : '/'
+    return named === undefined ? undefined : posix.resolve(folder, named)
   }
   const flag = (name: string): boolean | undefined => {
     const value = valueAt(root, name)
@@ -127,19 +112,19 @@ function settingsIn(root: Node | undefined, path: string): KubeletConfiguration 
     return /^\d+$/.test(value) ? Number(value) : undefined
   }
   return {
-    clientCaFile: file('authentication', 'x509', 'clientCAFile'),
+    clientCaFile: pathIn('authentication', 'x509', 'clientCAFile'),
     rotateCertificates: flag('rotateCertificates'),
     serverTlsBootstrap: flag('serverTLSBootstrap'),
-    tlsCertFile: file('tlsCertFile'),
-    tlsPrivateKeyFile: file('tlsPrivateKeyFile'),
+    tlsCertFile: pathIn('tlsCertFile'),
+    tlsPrivateKeyFile: pathIn('tlsPrivateKeyFile'),
     tlsCipherSuites:
       itemsOf(valueAt(root, 'tlsCipherSuites'))
         .flatMap((item) => textOf(item) ?? [])
         .join() || undefined,
     tlsMinVersion: text('tlsMinVersion'),
-    staticPodPath: file('staticPodPath'),
+    staticPodPath: pathIn('staticPodPath'),
     address: text('address'),
-    port: number('port'),
+    port: number('port') || undefined,
     healthzBindAddress: text('healthzBindAddress'),
     healthzPort: number('healthzPort'),
     featureGates: Object.fromEntries(

@@ -135,11 +135,10 @@ async function configurationOf(
   dropIns: readonly DropIn[],
 ): Promise<KubeletConfiguration> {
   const text = file.found === 'file' ? textOf(file) : undefined
-  const isMalformed = await readKubeletConfiguration(text, path).then(
-    () => false,
-    () => true,
+  // Without a malformed file. A malformed drop-in is an error again.
+  return readKubeletConfiguration(text, path, dropIns).catch(() =>
+    readKubeletConfiguration(undefined, path, dropIns),
   )
-  return readKubeletConfiguration(isMalformed ? undefined : text, path, dropIns)
 }
 
 /** Returns the CAs of a kubeconfig, and the certificate and key files that it names in addition to the store's. */

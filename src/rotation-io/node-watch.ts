@@ -2,13 +2,7 @@ import { onKcertError } from '../errors/caught.ts'
 import { given } from '../errors/given.ts'
 import { type Flags, flagsOf, flagWords } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
-import {
-  type DropIn,
-  dropInPatterns,
-  orderedDropIns,
-  readKubeletConfiguration,
-  withKubeletFlags,
-} from '../pki/kubelet-configuration.ts'
+import { type DropIn, readKubeletConfiguration, withKubeletFlags } from '../pki/kubelet-configuration.ts'
 import type { NodeAccess, ComponentName as NodeComponent, ProcessFacts } from '../pki/node-access.ts'
 import type { UnitFile } from '../pki/systemd-unit.ts'
 import { healthcheckPath, servingFlags, trustFlags } from '../rotation/etcd/members.ts'
@@ -39,7 +33,7 @@ import {
   unitDefinition,
 } from '../site/definitions.ts'
 import { isHealthy } from '../site/health.ts'
-import { unreadableDropIn } from '../site/kubelet-drop-ins.ts'
+import { dropInsOn } from '../site/kubelet-drop-ins.ts'
 import type { ListeningConfiguration } from '../site/listening.ts'
 import { type NodeFile, NodeFiles } from '../site/node-files.ts'
 import type { Site } from '../site/site.ts'
@@ -52,6 +46,14 @@ export interface NodeObservation {
   readonly etcd?: Flags
   readonly files: readonly FileSnapshot[]
   readonly kubeconfigs: readonly KubeconfigSnapshot[]
+}
+
+/** What was read in one observation so far. */
+interface Found {
+  readonly read: ReadonlyMap<string, NodeFile>
+  readonly matched: readonly string[]
+  /** Reads the drop-ins of each --config-dir once. */
+  readonly dropInsFor: (flags: Flags) => Promise<readonly DropIn[]>
 }
 
 const call = { timeoutMs: 15_000 }
@@ -99,6 +101,13 @@ export class NodeWatch {
     const asked = new Set<string>()
     const tried = new Set<string>()
     const matched: string[] = []
+    const dropIns = new Map<string, Promise<readonly DropIn[]>>()
+    const dropInsFor = (flags: Flags): Promise<readonly DropIn[]> => {
+      const { 'config-dir': folder = '' } = flags
+      const reading = dropIns.get(folder) ?? dropInsOn(this.node, flags, call)
+      dropIns.set(folder, reading)
+      return reading
+    }
     const readMore = async (paths: readonly string[]): Promise<void> => {
       const more = [...new Set(paths)].filter((path) => !asked.has(path))
       for (const path of more) asked.add(path)
@@ -117,24 +126,18 @@ export class NodeWatch {
       matchMore(this.patterns),
     ])
     for (let round = 1; ; round++) {
-      const found = await this.interpret(processes, read, matched)
+      const found = await this.interpret(processes, { read, matched, dropInsFor })
       const before = asked.size + tried.size
       await Promise.all([readMore(found.paths), matchMore(found.patterns)])
       if (asked.size + tried.size > before && round < mostRounds) continue
       this.paths = found.paths
       this.patterns = found.patterns
-      const unread = found.dropInPaths.find((path) => read.get(path)?.text === undefined)
-      if (unread !== undefined) throw unreadableDropIn(this.name, unread)
       return this.snapshot(found, read)
     }
   }
 
   /** Returns the findings so far, and the files to read next. */
-  private async interpret(
-    processes: readonly ProcessFacts[],
-    read: ReadonlyMap<string, NodeFile>,
-    matched: readonly string[],
-  ) {
+  private async interpret(processes: readonly ProcessFacts[], { read, matched, dropInsFor }: Found) {
     const paths: string[] = []
     const units: Definition[] = []
     for (const name of await this.unitNames(processes)) {
@@ -148,7 +151,7 @@ export class NodeWatch {
       const definition = unitDefinition(name, unit, textsOf(read, environment))
       if (definition !== undefined) units.push(definition)
     }
-    const kubelet = await this.kubeletOf(processes, units, read, matched)
+    const kubelet = await this.kubeletOf(processes, units, { read, dropInsFor })
     paths.push(...kubelet.paths)
     const manifests = matched.filter((path) => path.startsWith(`${kubelet.manifests}/`))
     const manifestFiles = manifests.flatMap((path) => read.get(path) ?? [])
@@ -178,20 +181,17 @@ export class NodeWatch {
     const patterns = [
       `${kubelet.manifests}/*`,
       ...kubeconfigPatterns,
-      ...kubelet.dropInPatterns,
       `${kubelet.folder}/kubelet-client-*.pem`,
       `${kubelet.folder}/kubelet-server-*.pem`,
       ...(hasApiServer
         ? folders.flatMap((folder) => [`${folder}/*`, `${folder}/old/*`, `${folder}/new/*`])
         : []),
     ]
-    const { snapshot, dropInPaths } = kubelet
     return {
       paths: [...new Set(paths)],
       patterns,
       components: snapshots,
-      kubelet: snapshot,
-      dropInPaths,
+      kubelet: kubelet.snapshot,
       etcd,
     }
   }
@@ -249,19 +249,14 @@ export class NodeWatch {
   private async kubeletOf(
     processes: readonly ProcessFacts[],
     units: readonly Definition[],
-    read: ReadonlyMap<string, NodeFile>,
-    matched: readonly string[],
+    { read, dropInsFor }: Pick<Found, 'read' | 'dropInsFor'>,
   ) {
     const running = processOf({ name: 'kubelet', argv: [] }, processes)
     const argv = running?.argv ?? units.find(({ name }) => name === 'kubelet')?.argv ?? []
     const flags = flagsOf(argv)
     const configPath = flags.config ?? '/var/lib/kubelet/config.yaml'
     const text = read.get(configPath)?.text
-    const dropInPaths = orderedDropIns(flags, matched)
-    const dropIns = dropInPaths.flatMap((path): DropIn[] => {
-      const its = read.get(path)?.text
-      return its === undefined ? [] : [{ path, text: its }]
-    })
+    const dropIns = await dropInsFor(flags)
     const configuration = withKubeletFlags(await readKubeletConfiguration(text, configPath, dropIns), flags)
     const kubeconfig = flags.kubeconfig ?? `${kubeadmFolders.kubernetes}/kubelet.conf`
     const folder = flags['cert-dir'] ?? kubeadmFolders.kubeletPki
@@ -291,20 +286,10 @@ export class NodeWatch {
       ...(Object.keys(tls).length > 0 && { tls, configuration: configPath }),
       ...(running && { process: await this.processSnapshot(running, flags, configuration) }),
     }
-    const paths = [
-      configPath,
-      ...dropInPaths,
-      clientCaFile,
-      kubeconfig,
-      clientCurrent,
-      servingCurrent,
-      servingFile,
-    ]
+    const paths = [configPath, clientCaFile, kubeconfig, clientCurrent, servingCurrent, servingFile]
     return {
       snapshot,
       folder,
-      dropInPaths,
-      dropInPatterns: dropInPatterns(flags),
       manifests:
         configuration.staticPodPath ?? flags['pod-manifest-path'] ?? `${kubeadmFolders.kubernetes}/manifests`,
       paths: paths.filter((path) => path !== undefined),

@@ -343,6 +343,41 @@ test('merges the drop-ins of --config-dir, and stops at a malformed one', async 
   })
 })
 
+test('finds the drop-ins that the kubelet walks to', async () => {
+  const folder = `${root}/etc/kubernetes/k.d`
+  const at = (...names: string[]): string => [folder, ...names].join('/')
+  const put = (path: string, isOn: boolean): void => {
+    mkdirSync(dirname(path), { recursive: true })
+    const head = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n'
+    writeFileSync(path, `${head}serverTLSBootstrap: ${isOn}\n`)
+  }
+  const asks = async (flag = '/etc/kubernetes/k.d') => {
+    const processes = () => Promise.resolve([{ argv: ['kubelet', `--config-dir=${flag}`] }])
+    const running: NodeAccess = Object.assign(Object.create(node) as NodeAccess, { processes })
+    return (await readKubelet(running, places)).asksForServing
+  }
+  await expect(asks()).rejects.toMatchObject({ why: expect.stringContaining('k.d does not exist') })
+  // A hidden file is read first, then a folder in the order of its name: as deep as it goes, and also with the name of a drop-in.
+  put(at('.1.conf'), true)
+  expect(await asks()).toBe(true)
+  put(at('2.conf', 'a', 'b', 'c', '.conf'), false)
+  expect(await asks()).toBe(false)
+  put(at('3.conf'), true)
+  expect(await asks()).toBe(true)
+  // No folder behind a link is read.
+  put(`${root}/etc/kubernetes/other/9.conf`, false)
+  symlinkSync('../other', at('other'))
+  expect(await asks()).toBe(true)
+  symlinkSync('k.d', `${root}/etc/kubernetes/link`)
+  expect(await asks('/etc/kubernetes/link')).toBe(false)
+  expect(await asks('/etc/kubernetes/link/')).toBe(true)
+  symlinkSync('../other', at('other.conf'))
+  await expect(asks()).rejects.toMatchObject({
+    code: 'KCERT_NODE_REFUSED',
+    why: expect.stringContaining('k.d/other.conf cannot be read'),
+  })
+})
+
 test('reports a serving certificate that was requested and never issued, and leaves it to an approver', async () => {
   mkdirSync(`${root}/var/lib/kubelet`, { recursive: true })
   const kind =

@@ -45,6 +45,7 @@ export class MemoryNode {
       name,
       readFiles: async (paths: readonly string[]) => paths.map((path) => this.read(path)),
       statFiles: async (paths: readonly string[]) => paths.map((path) => this.read(path)),
+      listFolder: async (path: string) => this.list(path),
       matchPaths: async (patterns: readonly string[]) => patterns.flatMap((pattern) => this.match(pattern)),
       identity: async () => ({ hostname: name, bootId: '', uid: 0, isRoot: true }),
       processes: async (programs: readonly string[]) =>
@@ -88,6 +89,18 @@ export class MemoryNode {
     const modifiedAt = file.modifiedAt ?? made
     const facts = { mode, uid: 0, gid: 0, sizeBytes: content.length, modifiedAt }
     return { path, found: 'file', ...facts, ...link, content, sha256: digest(content) }
+  }
+
+  private list(folder: string) {
+    const kinds = new Map<string, 'file' | 'folder' | 'link'>()
+    for (const [path, { linkTarget }] of this.files) {
+      if (!path.startsWith(`${folder}/`)) continue
+      const [name = '', ...below] = path.slice(folder.length + 1).split('/')
+      kinds.set(name, below.length > 0 ? 'folder' : linkTarget === undefined ? 'file' : 'link')
+    }
+    if (kinds.size === 0) return { path: folder, found: 'absent' }
+    const entries = [...kinds].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, kind]) => ({ name, kind }))
+    return { path: folder, found: 'folder', entries }
   }
 
   private link(path: string, linkTarget: string): void {

@@ -235,11 +235,15 @@ test('reads the client CA of a kubelet from a drop-in, and stops if a drop-in ca
   const observer = new SiteObserver((await sitesOf(new Map([['cp1', cp1]])))())
   const { kubelets } = await observer.observe(['kubelets'])
   expect(kubelets.map(({ clientCaFile }) => clientCaFile)).toEqual(['/b/ca.crt'])
-  cp1.files.set(`${dropInFolder}/20.conf`, { content: Buffer.alloc(300 * 1024, '#'), mode: 0o600 })
+  cp1.files.set(`${dropInFolder}/20.conf`, { ...dropIn(), linkTarget: '/none' })
   const { nodes } = await observer.observe(['nodes', 'kubelets'])
   expect(nodes.map(({ unreachable }) => unreachable)).toEqual([
-    expect.stringContaining(`${dropInFolder}/20.conf cannot be read`),
+    `${dropInFolder}/20.conf does not exist, and the kubelet does not start without it (--config-dir)`,
   ])
+  cp1.files.delete(`${dropInFolder}/10.conf`)
+  cp1.files.delete(`${dropInFolder}/20.conf`)
+  const [without] = (await observer.observe(['nodes', 'kubelets'])).nodes
+  expect(without?.unreachable).toContain(`${dropInFolder} does not exist`)
 })
 
 test('assumes nothing about the feature gates of a kubelet that does not run and has no unit', async () => {
