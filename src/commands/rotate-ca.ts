@@ -35,10 +35,11 @@ In phase 1, kcert watches the connections to etcd and stops if it finds clients 
 certificates with the cross-signed CA certificate before phase 3. So do clients on control-plane nodes with certificates of their own. The
 watch does not show them. If you do not know all clients, or if a client cannot present a chain, use --etcd-clients unknown. In phase 2,
 each member then restarts once more, with both CAs in its CA file, before kcert reissues certificates. From then on, members accept
-certificates of both CAs. Give every client a certificate of the new CA, and both CAs to verify etcd. The new CA is in kcert/new beside
-ca.crt of etcd on each control-plane node. Phase 2 stops and names the clients outside of the control-plane nodes. Accept each one with
---waive ADDRESS when it has its new certificate, and run phase 2 again. At the end, confirm that every client has a new certificate. In a
-script, use --waive etcd-clients with phase 2 and with phase 3. Phase 3 then makes members trust only the new CA.
+certificates of both CAs. Give every client a certificate of the new CA, and both CAs to verify etcd. Both CAs are in kcert/ca-bundle.crt
+beside ca.crt of etcd on each control-plane node, and the new CA with its key is in kcert/new. Phase 2 stops and names the clients outside
+of the control-plane nodes. Accept each one with --waive ADDRESS when it has its new certificate, and run phase 2 again. At the end, confirm
+that every client has a new certificate. In a script, use --waive etcd-clients with phase 2 and with phase 3. Phase 3 then makes members
+trust only the new CA.
 
 After a rollback of phase 2, members trust only the old CA. They reject a certificate of the new CA, unless the client also presents the
 cross-signed CA certificate (kcert/ca-bridge.crt beside ca.crt of etcd). Before the rollback, give the other clients certificates of the old
@@ -48,9 +49,10 @@ CA again.
 changes encryptionAlgorithm in kubeadm-config. kcert rotate-ca plan shows what changes and which clients to check. Kubelets request their
 own certificates with ECDSA-P256 keys, and the service account key does not change. With --ca etcd, only the CA gets the type.
 
-The choices of phase 1 (--ca, --no-bridge, --reason, --new-keys, --algorithm, --etcd-clients) are stored in the journal and apply to later commands. The journal
-contains digests, paths and public keys of CAs, but no private keys. A lock on this machine and a Lease in the cluster prevent a second
-rotation at the same time.
+The choices of phase 1 (--ca, --no-bridge, --reason, --new-keys, --algorithm, --etcd-clients) are stored in the journal and apply to later
+commands. kcert refuses another --algorithm or --etcd-clients until you have rolled back all phases. Without its journal, kcert reads from
+the nodes whether the rotation began with --etcd-clients unknown. The journal contains digests, paths and public keys of CAs, but no private
+keys. A lock on this machine and a Lease in the cluster prevent a second rotation at the same time.
 
 After phase 12, the old CA's key stays on control-plane nodes until you run --archive-old-key or --destroy-old-key. It is in kcert's
 copies, readable only by root. kcert lists encrypted keys and skips them. It overwrites a file in place and then deletes it. SSDs and

@@ -228,7 +228,7 @@ export function choicesOf(settings: Settings): Choices {
   const others = {
     ...(proof !== 'counters' && { proof }),
     ...given({ keyType }),
-    ...(etcdClients !== 'known' && { etcdClients }),
+    ...(etcdClients === 'unknown' && { etcdClients }),
   }
   return { cas, withBridge, reason, newKeys, ...others }
 }

@@ -69,7 +69,7 @@ export function materialOf(folder: string, target: Target): readonly MaterialFil
   return target.changes.flatMap((change) => materialOfCa(folder, change, target))
 }
 
-function materialOfCa(folder: string, change: CaChange, { keyType }: Target): MaterialFile[] {
+function materialOfCa(folder: string, change: CaChange, { keyType, etcdClients }: Target): MaterialFile[] {
   const { ca, oldCa, newCa, bridge } = change
   const paths = materialPaths(folder, ca)
   const certificates = (path: string, digests: readonly string[]): MaterialFile => {
@@ -85,8 +85,8 @@ function materialOfCa(folder: string, change: CaChange, { keyType }: Target): Ma
     certificates(paths.newCertificate, [newCa.digest]),
     key(paths.oldKey, 'old'),
     certificates(paths.oldCertificate, [oldCa.digest]),
-    // Phase 2 of etcd's CA builds the bundle from the CA files of members.
-    ...(ca === 'etcd' ? [] : [certificates(paths.bundle, bundleOf(change))]),
+    // For etcd, it is for clients that are unknown to kcert, and shows that the rotation began with such clients.
+    ...(ca === 'etcd' && etcdClients === 'known' ? [] : [certificates(paths.bundle, bundleOf(change))]),
     ...(bridge ? [certificates(paths.bridge, [bridge.digest])] : []),
   ]
 }

@@ -256,7 +256,7 @@ export class Rotation {
     const changes = target.changes.map(({ ca, oldCa, newCa }) => ({ ca, oldCa, newCa }))
     const isPlanned = plannedIn(target).length > 0
     const remembered = isPlanned ? before : { changes, ...(key && { key }) }
-    const settings = choicesOf(this.around.settings)
+    const settings = choicesOf({ ...this.around.settings, etcdClients })
     const known = [before, choicesIn(this.history, this.playbook)]
     // Without these choices, a run that continues phase 1 would give the next CA another type, or forget the unknown clients.
     if (isPlanned && keyType === undefined && etcdClients === 'known') return

@@ -7,9 +7,11 @@ import { type CaChange, type CaName, caNames, plannedDigest, type Target } from 
 // and whether the old one is already being dropped.
 
 /** The operator's choices. The journal keeps them, so that a second run uses the same ones. */
-export interface Settings extends Omit<Target, 'changes' | 'key' | 'isDropping'> {
+export interface Settings extends Omit<Target, 'changes' | 'key' | 'isDropping' | 'etcdClients'> {
   readonly cas: readonly CaName[]
   readonly withBridge: boolean
+  /** Absent: as the rotation began; `known` for a new one. */
+  readonly etcdClients?: Target['etcdClients'] | undefined
   /** CAs that the operator supplies; phase 1 creates the others. */
   readonly given?: Readonly<Partial<Record<CaName, CertificateRecord>>>
 }
@@ -25,7 +27,6 @@ export const defaultSettings: Settings = {
   trustsReloadingClients: true,
   mostClockSkewMs: 30_000,
   soakMs: 20_000,
-  etcdClients: 'known',
   acceptsOutage: false,
   acceptedVersions: new Set(),
 }
@@ -59,7 +60,19 @@ export function targetOf(
   // Another key type needs new keys. etcd reads certificate and key from two files, which cannot be replaced at once.
   const otherType = settings.keyType !== undefined && !cas.includes('etcd')
   const newKeys = settings.newKeys || settings.reason === 'compromise' || otherType
-  return { ...rest, newKeys, changes, isDropping: isDropping(observed, changes) }
+  const etcdClients = settings.etcdClients ?? (beganWithUnknownClients(observed) ? 'unknown' : 'known')
+  return { ...rest, newKeys, changes, etcdClients, isDropping: isDropping(observed, changes) }
+}
+
+/**
+ * Returns true if phase 1 has distributed both CAs of etcd in one file, as it does for unknown clients. The journal, which has this
+ * choice too, may be lost.
+ */
+export function beganWithUnknownClients(observed: Observed<'components' | 'files'>): boolean {
+  return apiServers(observed).some(({ node }) => {
+    const { bundle } = materialPaths(folderOn(observed, node, 'etcd'), 'etcd')
+    return fileAt(observed, node, bundle) !== undefined
+  })
 }
 
 function changeFrom(

@@ -160,10 +160,12 @@ test('with unknown clients, CA files contain both CAs, the old one first, and th
   const [old] = certificatesAt(node, 'etcd/ca.crt')
   const run = await opened(new Map([['cp1', node]]), { etcdClients: 'unknown' })
   await run.write(1)
+  const bundle = certificatesAt(node, 'etcd/kcert/ca-bundle.crt')
   expect(await run.write(2)).toBe(5)
   const [made] = certificatesAt(node, 'etcd/kcert/new/ca.crt')
   const trusted = () => certificatesAt(node, 'etcd/ca.crt').map(({ fingerprintSha256: one }) => one)
   expect(trusted()).toEqual([old!.fingerprintSha256, made!.fingerprintSha256])
+  expect(bundle.map(({ fingerprintSha256: one }) => one)).toEqual(trusted())
   // kubeadm signs with the first CA in the file and the key beside it.
   expect(keyAt(node, 'etcd/ca.key')).toBe(old!.publicKey.sha256)
   expect(await run.write(3)).toBe(2)

@@ -286,6 +286,67 @@ test('plans for unknown clients, asks about them once, and keeps choice and answ
   expect(scene.journal.text).toContain('"etcdClients":"unknown"')
 })
 
+test.each([1, 2, 3])(
+  'without its journal, the rotation goes on with unknown clients after phase %i',
+  async (last) => {
+    const scene = sceneOf(unknown)
+    const operator = new SimulatedOperator(scene)
+    scene.cluster.restarts.length = 0
+    await run(scene, 1, last)
+    scene.journal.text = ''
+    const { etcdClients: _, ...rest } = scene.settings
+    scene.settings = rest
+    expect((await observeIn(scene)).target.etcdClients).toBe('unknown')
+    const { blockers } = await operator.command((session) => session.plan(), {
+      settings: { ...accepted, etcdClients: 'known' },
+    })
+    expect(blockers).toEqual([
+      expect.objectContaining({
+        what: 'this rotation began with --etcd-clients unknown, not with known',
+        next: 'kcert rotate-ca rollback --to 0',
+      }),
+    ])
+    const yes = { settings: { ...accepted, waivers: unknown.waivers }, yes: true }
+    await operator.command((session) => session.run([1, 2]), yes)
+    expect(scene.journal.text).toContain('"etcdClients":"unknown"')
+    await operator.command((session) => session.run([3, 4, 5, 6]), yes)
+    expect(scene.cluster.restarts.filter((id) => id.endsWith('/etcd')).length).toBe(6)
+    expect(scene.clients.failures).toEqual([])
+    expect(Object.keys(scene.files()).filter((key) => key.includes('/kcert/'))).toEqual([])
+    expect((await observeIn(scene)).target.etcdClients).toBe('known')
+  },
+)
+
+test.each(['known', 'unknown'] as const)(
+  'a rotation that began with %s clients keeps them until it is rolled back',
+  async (began) => {
+    const other = began === 'known' ? 'unknown' : 'known'
+    const scene = sceneOf()
+    const operator = new SimulatedOperator(scene)
+    const command = (etcdClients: 'known' | 'unknown') => ({
+      settings: { ...accepted, waivers: unknown.waivers, etcdClients },
+      yes: true,
+    })
+    const risks = async (etcdClients: 'known' | 'unknown') => {
+      const { phases: its } = await operator.command((session) => session.plan(), command(etcdClients))
+      return its[1]?.risk
+    }
+    // Nothing has changed yet.
+    expect([await risks(other), await risks(began)].sort()).toEqual(['restarts', 'writes'])
+    await operator.command((session) => session.run([1, 2]), command(began))
+    const files = scene.files()
+    await expect(operator.command((session) => session.run([3]), command(other))).rejects.toMatchObject({
+      code: 'KCERT_ROTATION_REFUSED',
+      message: `this rotation began with --etcd-clients ${began}, not with ${other}`,
+      next: 'kcert rotate-ca rollback --to 0',
+    })
+    expect(scene.files()).toEqual(files)
+    await operator.command((session) => session.rollback(0), { settings: accepted, yes: true })
+    await operator.command((session) => session.run([1, 2, 3]), command(other))
+    expect(scene.clients.failures).toEqual([])
+  },
+)
+
 test('phase 6 cannot be rolled back', async () => {
   const scene = sceneOf()
   await run(scene, 1, 6)

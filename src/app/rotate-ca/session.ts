@@ -4,6 +4,7 @@ import { commandLine, embed, fixed } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Action, ActionOf } from '../../rotation/action.ts'
 import { describeAction } from '../../rotation/effects.ts'
+import { changedChoices } from '../../rotation/fixed-choices.ts'
 import { handshakeSubject } from '../../rotation/handshake-errors.ts'
 import {
   changesIn,
@@ -11,7 +12,6 @@ import {
   isOfFinished,
   type JournalEntry,
   readJournal,
-  sinceRollback,
   undoneIn,
 } from '../../rotation/journal.ts'
 import type { OldKeyFiles } from '../../rotation/old-keys.ts'
@@ -142,7 +142,7 @@ export class RotationSession {
 
   /**
    * Reads the journal. Throws KCERT_JOURNAL_DAMAGED, KCERT_USAGE for --pause-between without a terminal, and
-   * KCERT_ROTATION_REFUSED for another key type than the one of phase 1.
+   * KCERT_ROTATION_REFUSED for choices that changed since phase 1.
    */
   static async open(
     ports: RotationPorts,
@@ -154,7 +154,8 @@ export class RotationSession {
     const { playbook } = options
     const entries = readJournal(await ports.journal.read())
     const chosen = choicesIn(entries, playbook)
-    checkKeyType(playbook, entries, options.settings)
+    const changed = changedChoices(playbook, entries, options.settings)
+    if (changed.length > 0) throw refused(changed)
     const settings: Settings = { ...defaultSettings, ...options.presets, ...chosen, ...options.settings }
     const { executor, observer, journal } = ports
     let session: RotationSession
@@ -609,23 +610,6 @@ function unconfirmed(table: PhaseTable, { number, title }: PhasePlanView): Kcert
   return new KcertError('KCERT_ROTATION_UNCONFIRMED', `phase ${number} (${title}) requires confirmation`, {
     why: noTerminal,
     next: commandLine`${embed(phaseCommand(table, number))} --dry-run`,
-  })
-}
-
-/** Throws KCERT_ROTATION_REFUSED for another key type than that of the phases that have changed something. */
-function checkKeyType(
-  table: PhaseTable,
-  entries: readonly JournalEntry[],
-  { keyType }: Partial<Settings>,
-): void {
-  const hasBegun = sinceRollback(entries, table).some(({ kind }) => kind === 'intent')
-  if (keyType === undefined || !hasBegun || isOfFinished(entries, table)) return
-  const chosen = choicesIn(entries, table)?.keyType
-  if (chosen === keyType) return
-  const begun = chosen === undefined ? 'without --algorithm' : `with --algorithm ${chosen}`
-  throw new KcertError('KCERT_ROTATION_REFUSED', `this rotation began ${begun}, not with ${keyType}`, {
-    why: 'all its CAs and certificates get keys of one type. Continue without the flag, or roll back all phases first',
-    next: commandLine`${fixed(table.command)} rollback --to 0`,
   })
 }
 

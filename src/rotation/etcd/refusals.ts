@@ -1,5 +1,6 @@
 import { isLoopback, withoutBrackets } from '../../errors/host-port.ts'
 import { shortList } from '../../errors/short-list.ts'
+import { changedChoice } from '../fixed-choices.ts'
 import { otherNewCas } from '../key-type.ts'
 import { leafIn } from '../leaves.ts'
 import { caFileOf } from '../material.ts'
@@ -25,11 +26,12 @@ import {
   onNode,
   type Snapshot,
 } from '../snapshot.ts'
-import { bundleOf, changeOf, type Target } from '../target.ts'
+import { bundleOf, changeOf, isPlanned, type Target } from '../target.ts'
+import { beganWithUnknownClients } from '../target-reading.ts'
 import { etcdTestedMinors, untestedVersions } from '../tested-versions.ts'
 import { upgradeInProgress } from '../upgrades.ts'
 import { etcdLeafFiles, isOfNewCa, servingFlags, trustFiles, trustFlags } from './members.ts'
-import { etcdRow } from './phase-table.ts'
+import { etcdRotation, etcdRow } from './phase-table.ts'
 import { quorumGaps } from './quorum.ts'
 
 // Clusters and states in which kcert does not rotate etcd's CA.
@@ -49,6 +51,7 @@ export function etcdPreflight(
     risk === 'restarts' || (target.etcdClients === 'unknown' && number === etcdRow('present-bridge').number)
   return [
     ...unreachable,
+    ...otherChoice(observed, target),
     ...unservedLayouts(observed),
     ...untestedVersions(observed, target, etcdTestedMinors),
     ...withoutApiServer(observed),
@@ -77,6 +80,12 @@ export function unseenControlPlanes({ nodes, ...observed }: Observed<'nodes'>): 
   const why =
     'its member of etcd and its API server may still trust only the old CA; repair the node, or remove its member from etcd and delete its Node object'
   return unreachableNodes({ ...observed, nodes: controlPlanes }, why)
+}
+
+/** The journal with the choice may be lost. Members that do not trust both CAs would refuse unknown clients. */
+function otherChoice(observed: Snapshot, { etcdClients }: Target): readonly Refusal[] {
+  const isOther = etcdClients === 'known' && beganWithUnknownClients(observed)
+  return isOther ? [changedChoice(etcdRotation, 'etcdClients', 'unknown', etcdClients)] : []
 }
 
 /** An API server with another etcd would lose it: kcert changes only the members that it finds. */
@@ -250,7 +259,9 @@ function unsupported({ newKeys, reason }: Target): readonly Refusal[] {
 
 function keyElsewhere(observed: Snapshot, target: Target): readonly Refusal[] {
   const change = changeOf(target, 'etcd')
-  return when(change === undefined || !isKeyOnNode(observed, change), {
+  // From phase 3 on, the key beside the CA is the new one.
+  const isSigned = change?.bridge !== undefined && !isPlanned(change.bridge)
+  return when(change === undefined || !(isSigned || isKeyOnNode(observed, change)), {
     what: 'no control-plane node has the key of the etcd CA',
     why: 'phase 1 signs the bridge certificate with it; copy it beside the CA certificate on one control-plane node (mode 0600)',
     next,

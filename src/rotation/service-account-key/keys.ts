@@ -99,6 +99,7 @@ export function keyTargetOf(
   const oldKey = first((api) => keyMaterial(api).oldPublicKey) ?? remembered?.oldKey ?? first(privatePath)
   return {
     ...rest,
+    etcdClients: 'known',
     changes: [],
     ...(oldKey !== undefined && { key: { oldKey, newKey } }),
     isDropping: observed.intents.some(({ drops }) => drops),
