@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { given } from '../errors/given.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
-import { described, header, hex, optionalText, text, texts } from '../x509/json-fields.ts'
+import * as json from '../x509/json-fields.ts'
 import { checkLineSchema } from './check-line.ts'
 import type { ClusterInfo } from './cluster-info.ts'
 import { pinOf } from './pin.ts'
@@ -12,7 +12,7 @@ import { pinOf } from './pin.ts'
 const time = v.pipe(v.string(), v.isoTimestamp())
 
 const caSchema = v.object({
-  subject: text('RFC 4514'),
+  subject: json.text('RFC 4514'),
   notBefore: time,
   notAfter: time,
   pin: v.pipe(
@@ -20,31 +20,31 @@ const caSchema = v.object({
     v.regex(/^sha256:[0-9a-f]{64}$/),
     v.description('public key pin, for kubeadm join --discovery-token-ca-cert-hash'),
   ),
-  fingerprintSha256: hex,
+  fingerprintSha256: json.hex,
   isCa: v.boolean(),
 })
 
 const signatureSchema = v.object({
   tokenId: v.string(),
-  state: described(
+  state: json.described(
     v.picklist(['valid', 'stale', 'missing', 'orphaned', 'unknown']),
     'stale: it does not match the current text and token; missing: there is no signature with this signing token; orphaned: no valid signing token has this ID; unknown: no permission to read the Secrets of the tokens',
   ),
 })
 
 export const clusterInfoSchema = v.object({
-  ...header('ClusterInfo'),
+  ...json.header('ClusterInfo'),
   resourceVersion: v.string(),
   server: v.optional(v.string()),
   cas: v.array(caSchema),
   signatures: v.array(signatureSchema),
-  faults: v.array(v.object({ id: v.string(), detail: v.string(), next: v.string() })),
+  faults: json.objects({ id: v.string(), detail: v.string(), next: v.string() }),
 })
 
 export const clusterInfoVerificationSchema = v.object({
-  ...header('ClusterInfoVerification'),
+  ...json.header('ClusterInfoVerification'),
   server: v.optional(v.string()),
-  verdict: described(
+  verdict: json.described(
     v.picklist(['ok', 'failed', 'unknown']),
     'failed: a check failed, so a joining node may fail or trust the wrong cluster; unknown: not everything could be checked',
   ),
@@ -52,20 +52,20 @@ export const clusterInfoVerificationSchema = v.object({
 })
 
 export const clusterInfoUpdateSchema = v.object({
-  ...header('ClusterInfoUpdate'),
+  ...json.header('ClusterInfoUpdate'),
   outcome: v.picklist(['updated', 'unchanged', 'would-update', 'declined']),
   server: v.optional(v.string()),
   before: v.array(caSchema),
   after: v.array(caSchema),
-  signatures: described(v.array(signatureSchema), 'state after the command'),
-  diff: described(texts, 'of data.kubeconfig, long values shortened and credentials hidden'),
-  backup: optionalText('file with the old object'),
-  notices: texts,
+  signatures: json.described(v.array(signatureSchema), 'state after the command'),
+  diff: json.described(json.texts, 'of data.kubeconfig, long values shortened and credentials hidden'),
+  backup: json.optionalText('file with the old object'),
+  notices: json.texts,
 })
 
 export const caPinsSchema = v.object({
-  ...header('CaPins'),
-  source: text('"kube-public/cluster-info", or the files'),
+  ...json.header('CaPins'),
+  source: json.text('"kube-public/cluster-info", or the files'),
   cas: v.array(caSchema),
 })
 

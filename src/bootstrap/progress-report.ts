@@ -1,15 +1,15 @@
 import * as v from 'valibot'
-import { described, header, texts } from '../x509/json-fields.ts'
+import * as json from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert bootstrap check` and `kcert bootstrap kubeconfig`.
 
 const stepSchema = v.object({
-  number: described(
+  number: json.described(
     v.number(),
     'number of the step of TLS bootstrap, 1 to 15; a step can have several entries',
   ),
   id: v.string(),
-  outcome: described(
+  outcome: json.described(
     v.picklist(['done', 'stopped', 'unknown', 'waiting']),
     'unknown: not visible in the cluster; waiting: an earlier step is not complete',
   ),
@@ -18,26 +18,26 @@ const stepSchema = v.object({
 })
 
 export const bootstrapProgressSchema = v.object({
-  ...header('BootstrapProgress'),
+  ...json.header('BootstrapProgress'),
   generatedAt: v.pipe(v.string(), v.isoTimestamp()),
   node: v.string(),
-  verdict: described(
+  verdict: json.described(
     v.picklist(['joined', 'stopped']),
     'joined: the node is registered and its kubelet reports',
   ),
-  ready: v.optional(described(v.boolean(), 'whether the Node is Ready; absent where that is unknown')),
+  ready: json.optionalField(v.boolean(), 'whether the Node is Ready; absent where that is unknown'),
   stoppedAt: v.optional(v.string()),
   steps: v.array(stepSchema),
 })
 
 export const bootstrapKubeconfigSchema = v.object({
-  ...header('BootstrapKubeconfig'),
+  ...json.header('BootstrapKubeconfig'),
   outcome: v.picklist(['written', 'would-write']),
   file: v.string(),
   server: v.string(),
   tokenId: v.string(),
-  cas: v.array(v.object({ subject: v.string(), pin: v.string() })),
-  verification: described(texts, 'how cluster-info was verified'),
+  cas: json.objects({ subject: v.string(), pin: v.string() }),
+  verification: json.described(json.texts, 'how cluster-info was verified'),
 })
 
 export type BootstrapStep = v.InferOutput<typeof stepSchema>

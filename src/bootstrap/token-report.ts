@@ -1,56 +1,57 @@
 import * as v from 'valibot'
 import { given } from '../errors/given.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
-import { described, header, optionalText, text, texts } from '../x509/json-fields.ts'
+import * as json from '../x509/json-fields.ts'
 import { checkLineSchema } from './check-line.ts'
 import type { TokenFacts } from './token-secret.ts'
 
 // The JSON contract of `kcert token`. Only CreatedToken contains the secret part of a token.
 
 const tokenFields = {
-  id: text('public part of the token'),
+  id: json.text('public part of the token'),
   description: v.optional(v.string()),
   expiration: v.optional(v.pipe(v.string(), v.isoTimestamp(), v.description('absent: it never expires'))),
   usages: v.array(v.picklist(['signing', 'authentication'])),
-  groups: described(texts, 'besides system:bootstrappers'),
+  groups: json.described(json.texts, 'besides system:bootstrappers'),
 }
 
 const tokenSchema = v.object({
   ...tokenFields,
-  state: described(
+  state: json.described(
     v.picklist(['valid', 'expired', 'invalid']),
     'invalid: the API server or the signer ignores it',
   ),
-  faults: v.array(v.object({ id: v.string(), detail: v.string() })),
+  faults: json.objects({ id: v.string(), detail: v.string() }),
 })
 
 export const tokenListSchema = v.object({
-  ...header('TokenList'),
+  ...json.header('TokenList'),
   generatedAt: v.pipe(v.string(), v.isoTimestamp()),
   tokens: v.array(tokenSchema),
 })
 
 export const createdTokenSchema = v.object({
-  ...header('CreatedToken'),
+  ...json.header('CreatedToken'),
   outcome: v.picklist(['created', 'would-create']),
   ...tokenFields,
-  token: optionalText('SECRET: the complete token; absent with --out and --dry-run'),
-  joinCommand: optionalText('SECRET: contains the token'),
+  token: json.optionalText('SECRET: the complete token; absent with --out and --dry-run'),
+  joinCommand: json.optionalText('SECRET: contains the token'),
   server: v.optional(v.string()),
-  pins: texts,
-  file: optionalText('file with the secret'),
-  notices: texts,
+  pins: json.texts,
+  file: json.optionalText('file with the secret'),
+  notices: json.texts,
 })
 
 export const deletedTokensSchema = v.object({
-  ...header('DeletedTokens'),
-  tokens: v.array(
-    v.object({ id: v.string(), outcome: v.picklist(['deleted', 'would-delete', 'not-found', 'changed']) }),
-  ),
+  ...json.header('DeletedTokens'),
+  tokens: json.objects({
+    id: v.string(),
+    outcome: v.picklist(['deleted', 'would-delete', 'not-found', 'changed']),
+  }),
 })
 
 export const tokenCheckSchema = v.object({
-  ...header('TokenCheck'),
+  ...json.header('TokenCheck'),
   token: v.optional(tokenSchema),
   verdict: v.picklist(['ok', 'failed', 'unknown']),
   checks: v.array(checkLineSchema),

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, errorSchema, header, texts, time } from '../x509/json-fields.ts'
+import * as json from '../x509/json-fields.ts'
 import { signedCertificateSchema } from './report.ts'
 
 // The JSON contract of `kcert ca sign --csr`. docs/schemas/SignedRequests.json is generated from this; the program itself
@@ -9,7 +9,7 @@ const { source: _source, entry: _entry, ...certificateEntries } = signedCertific
 
 const signedRequestSchema = v.object({
   name: v.string(),
-  outcome: described(
+  outcome: json.described(
     v.picklist([
       'signed',
       'would-sign',
@@ -26,23 +26,22 @@ const signedRequestSchema = v.object({
     "signed: the certificate was uploaded; marked-failed: the condition Failed was set; already-signed: it already has a certificate; skipped: it is not approved; rule-violation: its signer can never sign it; refused: it is for one of Kubernetes' own signers; changed: another object has its name now; deleted: no longer exists; not-found: no such object; failed: see error",
   ),
   reason: v.string(),
-  fix: v.optional(v.string()),
-  next: v.optional(v.string()),
+  ...json.adviceEntries,
   uid: v.optional(v.string()),
   signerName: v.optional(v.string()),
-  usages: v.optional(texts),
-  expirationSeconds: v.optional(described(v.number(), 'requested')),
+  usages: v.optional(json.texts),
+  expirationSeconds: json.optionalField(v.number(), 'requested'),
   certificate: v.optional(v.object(certificateEntries)),
-  error: v.optional(errorSchema),
+  error: v.optional(json.errorSchema),
 })
 
 export const signedRequestsSchema = v.object({
-  ...header('SignedRequests'),
-  ca: v.object({ subject: v.string(), notAfter: time, fingerprintSha256: v.string() }),
+  ...json.header('SignedRequests'),
+  ca: v.object({ subject: v.string(), notAfter: json.time, fingerprintSha256: v.string() }),
   dryRun: v.boolean(),
   requests: v.array(signedRequestSchema),
   files: v.object({ certificates: v.optional(v.string()), issuanceLog: v.optional(v.string()) }),
-  notices: texts,
+  notices: json.texts,
 })
 
 export type SignedRequestsReport = v.InferOutput<typeof signedRequestsSchema>

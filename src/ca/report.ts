@@ -1,47 +1,33 @@
 import * as v from 'valibot'
-import {
-  altNamesSchema,
-  described,
-  header,
-  hex,
-  optionalText,
-  text,
-  texts,
-  time,
-} from '../x509/json-fields.ts'
+import * as json from '../x509/json-fields.ts'
 
 // The JSON contracts of `kcert key generate` and `kcert ca`. docs/schemas/ is generated from these; the program itself only
 // imports their types.
 
-const publicKeySchema = v.object({
-  algorithm: v.string(),
-  bits: v.optional(v.number()),
-  curve: v.optional(v.string()),
-  sha256: described(hex, 'SHA-256 of the SubjectPublicKeyInfo'),
-})
+const publicKeySchema = json.publicKeyOf(json.described(json.hex, 'SHA-256 of the SubjectPublicKeyInfo'))
 
 const certificateSchema = v.object({
-  subject: text('RFC 4514'),
+  subject: json.text('RFC 4514'),
   issuer: v.string(),
-  serialNumber: described(hex, 'hexadecimal'),
-  notBefore: time,
-  notAfter: time,
+  serialNumber: json.described(json.hex, 'hexadecimal'),
+  notBefore: json.time,
+  notAfter: json.time,
   isCa: v.boolean(),
   pathLength: v.optional(v.number()),
   publicKey: publicKeySchema,
   signatureAlgorithm: v.string(),
-  subjectAltNames: altNamesSchema,
-  keyUsage: texts,
-  extendedKeyUsage: texts,
-  fingerprintSha256: hex,
+  subjectAltNames: json.altNamesSchema,
+  keyUsage: json.texts,
+  extendedKeyUsage: json.texts,
+  fingerprintSha256: json.hex,
 })
 
-const noticesSchema = described(texts, 'notices for the user')
+const noticesSchema = json.described(json.texts, 'notices for the user')
 
 export const keyReportSchema = v.object({
-  ...header('GeneratedKey'),
-  file: text('file of the private key, which is never printed'),
-  keyType: text('RSA-2048, ECDSA-P256, Ed25519, …'),
+  ...json.header('GeneratedKey'),
+  file: json.text('file of the private key, which is never printed'),
+  keyType: json.text('RSA-2048, ECDSA-P256, Ed25519, …'),
   format: v.picklist(['pkcs8', 'sec1', 'pkcs1']),
   encrypted: v.boolean(),
   publicKey: publicKeySchema,
@@ -49,35 +35,41 @@ export const keyReportSchema = v.object({
 })
 
 export const caReportSchema = v.object({
-  ...header('CertificateAuthority'),
+  ...json.header('CertificateAuthority'),
   action: v.picklist(['created', 'renewed']),
   certificate: certificateSchema,
-  caPin: text('discovery token CA cert hash (kubeadm join --discovery-token-ca-cert-hash)'),
-  pem: text('the certificate'),
+  caPin: json.text('discovery token CA cert hash (kubeadm join --discovery-token-ca-cert-hash)'),
+  pem: json.text('the certificate'),
   files: v.object({
-    certificate: optionalText('absent if printed to standard output'),
-    key: optionalText('absent if printed to standard output'),
-    issuanceLog: optionalText('issuance log with the serial number'),
-    backup: optionalText('backup of the previous certificate'),
+    certificate: json.optionalText('absent if printed to standard output'),
+    key: json.optionalText('absent if printed to standard output'),
+    issuanceLog: json.optionalText('issuance log with the serial number'),
+    backup: json.optionalText('backup of the previous certificate'),
   }),
   notices: noticesSchema,
 })
 
 export const signedCertificateSchema = v.object({
-  source: text('file of the request; "-" for standard input'),
-  entry: text('which request of the file; empty if it has only one'),
+  source: json.text('file of the request; "-" for standard input'),
+  entry: json.text('which request of the file; empty if it has only one'),
   ...certificateSchema.entries,
   pem: v.string(),
-  droppedExtensions: described(texts, 'requested extensions that are not in the certificate'),
-  droppedAttributes: described(texts, 'attributes of the requested subject that are not in the certificate'),
+  droppedExtensions: json.described(json.texts, 'requested extensions that are not in the certificate'),
+  droppedAttributes: json.described(
+    json.texts,
+    'attributes of the requested subject that are not in the certificate',
+  ),
   notices: noticesSchema,
 })
 
 export const signingReportSchema = v.object({
-  ...header('SignedCertificates'),
-  ca: v.object({ subject: v.string(), notAfter: time, fingerprintSha256: hex }),
-  usages: texts,
-  lifetimeSeconds: described(v.number(), 'granted validity, before it is capped at the expiry of the CA'),
+  ...json.header('SignedCertificates'),
+  ca: v.object({ subject: v.string(), notAfter: json.time, fingerprintSha256: json.hex }),
+  usages: json.texts,
+  lifetimeSeconds: json.described(
+    v.number(),
+    'granted validity, before it is capped at the expiry of the CA',
+  ),
   certificates: v.array(signedCertificateSchema),
   files: v.object({ certificates: v.optional(v.string()), issuanceLog: v.string() }),
   notices: noticesSchema,
@@ -86,16 +78,16 @@ export const signingReportSchema = v.object({
 const bundleMemberSchema = v.object({
   location: v.string(),
   subject: v.string(),
-  notBefore: time,
-  notAfter: time,
+  notBefore: json.time,
+  notAfter: json.time,
   isCa: v.boolean(),
-  fingerprintSha256: hex,
+  fingerprintSha256: json.hex,
 })
 
 export const bundleReportSchema = v.object({
-  ...header('CaBundle'),
+  ...json.header('CaBundle'),
   members: v.array(bundleMemberSchema),
-  skipped: v.array(v.object({ ...bundleMemberSchema.entries, reason: v.picklist(['duplicate', 'expired']) })),
+  skipped: json.objects({ ...bundleMemberSchema.entries, reason: v.picklist(['duplicate', 'expired']) }),
   file: v.optional(v.string()),
   pem: v.string(),
   notices: noticesSchema,

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { altNamesSchema, described, header, optionalText, text, texts } from '../x509/json-fields.ts'
+import * as json from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr create`. docs/schemas/CreatedRequests.json is generated from these schemas; the program itself
 // imports only their types. It contains no private key: a key is only in its file.
@@ -12,38 +12,31 @@ const manifestSchema = v.object({
     request: v.string(),
     signerName: v.string(),
     expirationSeconds: v.exactOptional(v.number()),
-    usages: texts,
+    usages: json.texts,
   }),
 })
 
 const createdRequestSchema = v.object({
-  row: optionalText("kubeadm's name of the certificate"),
-  subject: text('RFC 4514'),
-  subjectAltNames: altNamesSchema,
-  publicKey: v.object({
-    algorithm: v.string(),
-    bits: v.optional(v.number()),
-    curve: v.optional(v.string()),
-    sha256: v.pipe(
-      v.string(),
-      v.regex(/^[0-9a-f]{64}$/),
-      v.description('SHA-256 of the SubjectPublicKeyInfo'),
-    ),
-  }),
+  row: json.optionalText("kubeadm's name of the certificate"),
+  subject: json.text('RFC 4514'),
+  subjectAltNames: json.altNamesSchema,
+  publicKey: json.publicKeyOf(
+    v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/), v.description('SHA-256 of the SubjectPublicKeyInfo')),
+  ),
   signatureAlgorithm: v.string(),
-  pem: text('the request'),
-  manifest: v.optional(described(manifestSchema, 'the CertificateSigningRequest, if a signer is known')),
+  pem: json.text('the request'),
+  manifest: json.optionalField(manifestSchema, 'the CertificateSigningRequest, if a signer is known'),
   files: v.object({
-    request: optionalText('absent if it went to standard output'),
-    key: optionalText('the private key file; the key itself is in no output'),
-    kubeconfig: optionalText('a kubeconfig with the private key and without its certificate'),
+    request: json.optionalText('absent if it went to standard output'),
+    key: json.optionalText('the private key file; the key itself is in no output'),
+    kubeconfig: json.optionalText('a kubeconfig with the private key and without its certificate'),
   }),
 })
 
 export const createReportSchema = v.object({
-  ...header('CreatedRequests'),
+  ...json.header('CreatedRequests'),
   requests: v.array(createdRequestSchema),
-  notices: described(texts, 'notes for the user'),
+  notices: json.described(json.texts, 'notes for the user'),
 })
 
 /** A CertificateSigningRequest for the API server. */

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header, optionalText, text, texts, time } from '../x509/json-fields.ts'
+import * as json from '../x509/json-fields.ts'
 import { requestSchema } from './check-report.ts'
 import { requestStates } from './life.ts'
 
@@ -12,7 +12,7 @@ const conditionSchema = v.object({
   reason: v.optional(v.string()),
   message: v.optional(v.string()),
   lastUpdateTime: v.optional(v.string()),
-  lastTransitionTime: optionalText('of PodCertificateRequests'),
+  lastTransitionTime: json.optionalText('of PodCertificateRequests'),
 })
 
 /** One CertificateSigningRequest of a cluster. */
@@ -21,34 +21,35 @@ export const clusterRequestSchema = v.object({
   uid: v.optional(v.string()),
   creationTimestamp: v.optional(v.string()),
   ageSeconds: v.optional(v.number()),
-  state: described(v.picklist(requestStates), 'approved: approved and not yet signed'),
-  condition: text('as kubectl prints it, such as Approved,Issued'),
+  state: json.described(v.picklist(requestStates), 'approved: approved and not yet signed'),
+  condition: json.text('as kubectl prints it, such as Approved,Issued'),
   conditions: v.array(conditionSchema),
   signerName: v.string(),
-  usages: texts,
+  usages: json.texts,
   expirationSeconds: v.optional(v.number()),
-  username: optionalText('user who created the object'),
-  groups: texts,
+  username: json.optionalText('user who created the object'),
+  groups: json.texts,
   labels: v.record(v.string(), v.string()),
-  request: v.optional(described(requestSchema, 'absent when the request cannot be read')),
-  fault: optionalText('why the request cannot be read'),
-  notAfter: v.optional(described(time, 'of the issued certificate')),
-  garbageCollection: v.optional(
-    described(
-      v.object({ after: time, reason: v.string() }),
-      'when kube-controller-manager deletes the object; it checks once an hour. Kubernetes 1.34 and older never delete an approved, unsigned object',
-    ),
+  request: json.optionalField(requestSchema, 'absent when the request cannot be read'),
+  fault: json.optionalText('why the request cannot be read'),
+  notAfter: json.optionalField(json.time, 'of the issued certificate'),
+  garbageCollection: json.optionalField(
+    v.object({ after: json.time, reason: v.string() }),
+    'when kube-controller-manager deletes the object; it checks once an hour. Kubernetes 1.34 and older never delete an approved, unsigned object',
   ),
 })
 
 export const requestListSchema = v.object({
-  ...header('RequestList'),
-  generatedAt: time,
-  requests: described(
+  ...json.header('RequestList'),
+  generatedAt: json.time,
+  requests: json.described(
     v.array(clusterRequestSchema),
     'pending first, then approved, failed, denied, issued; the oldest of each first',
   ),
-  summary: described(v.object(v.entriesFromList(requestStates, v.number())), 'number of requests by state'),
+  summary: json.described(
+    v.object(v.entriesFromList(requestStates, v.number())),
+    'number of requests by state',
+  ),
 })
 
 export type ClusterRequest = v.InferOutput<typeof clusterRequestSchema>

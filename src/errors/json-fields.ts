@@ -10,11 +10,18 @@ export const described = <Schema extends v.GenericSchema>(schema: Schema, what: 
 /** Returns the schema of a text. */
 export const text = (what: string) => described(v.string(), what)
 
+/** Returns the schema of an optional field, with its description. */
+export const optionalField = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
+  v.optional(described(schema, what))
+
 /** Returns the schema of an optional text. */
-export const optionalText = (what: string) => v.optional(text(what))
+export const optionalText = (what: string) => optionalField(v.string(), what)
+
+/** Returns the schema of a list of objects with these fields. */
+export const objects = <Fields extends v.ObjectEntries>(fields: Fields) => v.array(v.object(fields))
 
 /** Returns the schema of a field that is true or absent. */
-export const onlyTrue = (what: string) => v.optional(described(v.literal(true), what))
+export const onlyTrue = (what: string) => optionalField(v.literal(true), what)
 
 export const texts = v.array(v.string())
 
@@ -29,11 +36,13 @@ export const header = <Kind extends string>(kind: Kind) => ({
   kind: v.literal(kind),
 })
 
+/** Advice in a report, as `adviceFields` returns it. */
+export const adviceEntries = { fix: v.optional(v.string()), next: v.optional(v.string()) }
+
 /** An error in a report, as `errorFields` returns it. */
 export const errorSchema = v.object({
   code: v.string(),
   what: v.string(),
   why: v.optional(v.string()),
-  fix: v.optional(v.string()),
-  next: v.optional(v.string()),
+  ...adviceEntries,
 })

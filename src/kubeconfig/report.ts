@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, errorSchema, header, optionalText, texts } from '../errors/json-fields.ts'
+import * as json from '../errors/json-fields.ts'
 
 // The JSON contract of `kcert kubeconfig`. It contains no keys and tokens of a kubeconfig.
 
@@ -7,29 +7,29 @@ const contextSchema = v.object({
   name: v.string(),
   cluster: v.string(),
   user: v.string(),
-  outcome: described(
+  outcome: json.described(
     v.picklist(['works', 'fails', 'unreachable']),
     'works: the server certificate is trusted, and the API server authenticates the user',
   ),
-  username: optionalText('user name that the API server authenticates'),
-  groups: v.optional(texts),
-  error: v.optional(errorSchema),
+  username: json.optionalText('user name that the API server authenticates'),
+  groups: v.optional(json.texts),
+  error: v.optional(json.errorSchema),
 })
 
 export const kubeconfigEditSchema = v.object({
-  ...header('KubeconfigEdit'),
+  ...json.header('KubeconfigEdit'),
   outcome: v.picklist(['edited', 'unchanged', 'would-edit']),
   file: v.string(),
-  clusters: texts,
-  users: texts,
-  diff: described(texts, 'lines of the change; long values are shortened, credentials are hidden'),
+  clusters: json.texts,
+  users: json.texts,
+  diff: json.described(json.texts, 'lines of the change; long values are shortened, credentials are hidden'),
   backup: v.optional(v.string()),
-  contexts: v.optional(described(v.array(contextSchema), 'with --verify')),
-  notices: texts,
+  contexts: json.optionalField(v.array(contextSchema), 'with --verify'),
+  notices: json.texts,
 })
 
 export const createdKubeconfigSchema = v.object({
-  ...header('CreatedKubeconfig'),
+  ...json.header('CreatedKubeconfig'),
   outcome: v.picklist(['written', 'would-write']),
   file: v.string(),
   server: v.string(),
@@ -37,8 +37,8 @@ export const createdKubeconfigSchema = v.object({
   user: v.string(),
   credential: v.picklist(['client certificate', 'token']),
   notAfter: v.optional(v.pipe(v.string(), v.isoTimestamp())),
-  contexts: v.optional(described(v.array(contextSchema), 'with --verify')),
-  notices: texts,
+  contexts: json.optionalField(v.array(contextSchema), 'with --verify'),
+  notices: json.texts,
 })
 
 export type ContextReport = v.InferOutput<typeof contextSchema>

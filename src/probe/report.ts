@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { certificateFields, described, header, optionalText, text, texts, time } from '../x509/json-fields.ts'
+import * as json from '../x509/json-fields.ts'
 import { problemCodes } from './problems.ts'
 import { endpointKinds } from './target.ts'
 
@@ -7,44 +7,48 @@ import { endpointKinds } from './target.ts'
 // their types, so valibot costs nothing at start.
 
 const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
-const milliseconds = described(v.number(), 'milliseconds, with one decimal')
+const milliseconds = json.described(v.number(), 'milliseconds, with one decimal')
 
 const servedCertificateSchema = v.object({
-  ...certificateFields,
+  ...json.certificateFields,
   isCa: v.boolean(),
-  dnsNames: texts,
-  ipAddresses: texts,
+  dnsNames: json.texts,
+  ipAddresses: json.texts,
   fingerprintSha256: hex,
 })
 
 const verdictSchema = v.object({
-  by: text('name of the CAs: "cluster CA", "--kubelet-certificate-authority", "etcd CA", "caBundle", "--ca"'),
-  source: text('file or object with the CAs'),
-  trusted: v.optional(described(v.boolean(), 'absent if the CAs could not be read')),
-  code: optionalText('why it is not trusted: docs/refusals.md'),
+  by: json.text(
+    'name of the CAs: "cluster CA", "--kubelet-certificate-authority", "etcd CA", "caBundle", "--ca"',
+  ),
+  source: json.text('file or object with the CAs'),
+  trusted: json.optionalField(v.boolean(), 'absent if the CAs could not be read'),
+  code: json.optionalText('why it is not trusted: docs/refusals.md'),
   reason: v.optional(v.string()),
-  goError: optionalText('error message of components in Go'),
+  goError: json.optionalText('error message of components in Go'),
 })
 
 const clientSchema = v.object({
-  source: optionalText('file or kubeconfig user of the client certificate; absent if none was presented'),
+  source: json.optionalText(
+    'file or kubeconfig user of the client certificate; absent if none was presented',
+  ),
   subject: v.optional(v.string()),
-  verdict: described(
+  verdict: json.described(
     v.picklist(['accepted', 'refused', 'ignored', 'connected', 'not-requested', 'not-tested', 'unknown']),
     'ignored: the server treated the client as anonymous; connected: the TLS connection continued, and the HTTP response does not show the user',
   ),
   detail: v.optional(v.string()),
-  user: optionalText('user that the server reports for an accepted client'),
+  user: json.optionalText('user that the server reports for an accepted client'),
 })
 
 const givenSchema = v.object({
-  source: text('"cp1:/etc/kubernetes/pki/apiserver.crt" or "csr/csr-7x2lq"'),
-  state: described(
+  source: json.text('"cp1:/etc/kubernetes/pki/apiserver.crt" or "csr/csr-7x2lq"'),
+  state: json.described(
     v.picklist(['served', 'renewed-not-served', 'other', 'unknown']),
     'renewed-not-served: newer than the served certificate; other: another certificate, and not newer',
   ),
-  notBefore: v.optional(time),
-  notAfter: v.optional(time),
+  notBefore: v.optional(json.time),
+  notAfter: v.optional(json.time),
   fingerprintSha256: v.optional(hex),
   fault: v.optional(v.string()),
 })
@@ -60,49 +64,47 @@ const endpointSchema = v.object({
   kind: v.picklist(endpointKinds),
   host: v.string(),
   port: v.number(),
-  from: optionalText('node that kcert connected from; absent: this machine'),
-  at: time,
-  status: described(
+  from: json.optionalText('node that kcert connected from; absent: this machine'),
+  at: json.time,
+  status: json.described(
     v.picklist(['ok', 'failed', 'unreachable']),
     'failed: it has problems; unreachable: it did not respond',
   ),
   connectMs: v.optional(milliseconds),
   handshakeMs: v.optional(milliseconds),
   version: v.optional(v.picklist(['TLSv1.2', 'TLSv1.3'])),
-  cipher: optionalText("IANA's name"),
-  chain: described(v.array(servedCertificateSchema), 'certificates as sent, leaf first'),
-  names: described(
-    v.array(v.object({ name: v.string(), matches: v.boolean() })),
+  cipher: json.optionalText("IANA's name"),
+  chain: json.described(v.array(servedCertificateSchema), 'certificates as sent, leaf first'),
+  names: json.described(
+    json.objects({ name: v.string(), matches: v.boolean() }),
     'names that clients use, and whether the leaf is valid for them',
   ),
-  isVerified: described(
+  isVerified: json.described(
     v.boolean(),
     'false if no component verifies this server; then failures in `verdicts` and `names` are not problems',
   ),
   verdicts: v.array(verdictSchema),
-  clientCas: v.optional(
-    described(
-      texts,
-      'subjects of the CAs whose client certificates the server accepts; absent: it requests none',
-    ),
+  clientCas: json.optionalField(
+    json.texts,
+    'subjects of the CAs whose client certificates the server accepts; absent: it requests none',
   ),
   client: v.optional(clientSchema),
-  issued: v.optional(described(givenSchema, 'certificate that was issued to this server last')),
-  notes: texts,
+  issued: json.optionalField(givenSchema, 'certificate that was issued to this server last'),
+  notes: json.texts,
   problems: v.array(problemSchema),
 })
 
 export const probeReportSchema = v.object({
-  ...header('ProbeReport'),
-  generatedAt: time,
+  ...json.header('ProbeReport'),
+  generatedAt: json.time,
   endpoints: v.array(endpointSchema),
-  notes: described(texts, 'what could not be determined, and what was left out'),
+  notes: json.described(json.texts, 'what could not be determined, and what was left out'),
   summary: v.object({
     endpoints: v.number(),
     ok: v.number(),
     failed: v.number(),
     unreachable: v.number(),
-    nextExpiry: v.optional(time),
+    nextExpiry: v.optional(json.time),
   }),
 })
 

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { inventorySchema } from './inventory-schema.ts'
-import { described, optionalField, text } from './schema-parts.ts'
+import { described, objects, optionalField, text } from './schema-parts.ts'
 
 // The JSON contract of `kcert rotate-ca discover`; docs/schemas/Discovery.json is generated from it.
 
@@ -41,7 +41,7 @@ export const discoverySchema = v.object({
   nodes: v.array(nodeSchema),
   components: v.array(componentSchema),
   blockers: described(
-    v.array(v.object({ what: text, why: text, next: text })),
+    objects({ what: text, why: text, next: text }),
     'why kcert refuses to rotate this cluster; empty if nothing blocks the rotation',
   ),
   written: optionalField(text, 'file that the inventory was written to'),

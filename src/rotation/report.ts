@@ -1,8 +1,8 @@
 import * as v from 'valibot'
-import { time } from '../x509/json-fields.ts'
+import * as json from '../x509/json-fields.ts'
 import { phaseEvents } from './journal.ts'
 import { phaseTable } from './phase-table.ts'
-import { described, header, optionalField, seconds, text, texts } from './schema-parts.ts'
+import { described, header, objects, optionalField, seconds, text, texts } from './schema-parts.ts'
 
 // The JSON contracts of `kcert rotate-ca`. docs/schemas/ is generated from them; the program only imports their types.
 
@@ -20,7 +20,7 @@ const certificateSchema = v.object({
     'old CA, new CA, bridge certificate or other; for a leaf certificate, the CA that signed it',
   ),
   subject: described(text, 'RFC 4514'),
-  notAfter: optionalField(time, 'absent until the certificate is created'),
+  notAfter: optionalField(json.time, 'absent until the certificate is created'),
   sha256: optionalField(hex, 'of the DER; absent until the certificate is created'),
 })
 
@@ -57,14 +57,14 @@ const nextSchema = v.object({ command: text, why: text })
 const evidenceSchema = v.object({
   key: described(text, 'what was checked, and where'),
   ok: v.boolean(),
-  at: time,
+  at: json.time,
   ageSeconds: seconds,
   detail: text,
 })
 
 const runSchema = v.object({
   event: v.picklist(phaseEvents),
-  at: time,
+  at: json.time,
   detail: v.optional(text),
 })
 
@@ -78,7 +78,7 @@ const keptKeysSchema = described(
   v.object({
     files: v.array(keyFileSchema),
     encrypted: optionalField(
-      v.array(v.object({ node: text, path: text })),
+      objects({ node: text, path: text }),
       "encrypted keys that may be the old CA's; kcert cannot tell without the password",
     ),
     archive: text,
@@ -97,32 +97,28 @@ export const rotationStatusSchema = v.object({
   cas: v.array(caSchema),
   serviceAccountKey: v.optional(keySchema),
   next: optionalField(nextSchema, 'absent if nothing is left to do'),
-  phases: v.array(
-    v.object({
-      number: phaseNumber,
-      id: text,
-      title: text,
-      risk,
-      state: described(
-        v.picklist(['complete', 'incomplete', 'waiting']),
-        'complete; incomplete; waiting: a phase that must be complete first is not',
-      ),
-      pending: v.array(pendingItemSchema),
-      remarks: texts,
-      evidence: described(v.array(evidenceSchema), 'the last result of each check'),
-      lastRun: optionalField(runSchema, 'from the journal'),
-    }),
-  ),
-  nodes: v.array(
-    v.object({
-      name: text,
-      isControlPlane: v.boolean(),
-      isReady: v.boolean(),
-      unreachable: optionalField(text, 'why the node is unreachable'),
-      clockSkewSeconds: v.optional(v.number()),
-      pendingPhases: described(v.array(phaseNumber), 'phases with something pending on this node'),
-    }),
-  ),
+  phases: objects({
+    number: phaseNumber,
+    id: text,
+    title: text,
+    risk,
+    state: described(
+      v.picklist(['complete', 'incomplete', 'waiting']),
+      'complete; incomplete; waiting: a phase that must be complete first is not',
+    ),
+    pending: v.array(pendingItemSchema),
+    remarks: texts,
+    evidence: described(v.array(evidenceSchema), 'the last result of each check'),
+    lastRun: optionalField(runSchema, 'from the journal'),
+  }),
+  nodes: objects({
+    name: text,
+    isControlPlane: v.boolean(),
+    isReady: v.boolean(),
+    unreachable: optionalField(text, 'why the node is unreachable'),
+    clockSkewSeconds: v.optional(v.number()),
+    pendingPhases: described(v.array(phaseNumber), 'phases with something pending on this node'),
+  }),
   blockers: v.array(refusalSchema),
   oldKeys: v.optional(keptKeysSchema),
 })
@@ -164,16 +160,14 @@ export const rotationPlanSchema = v.object({
   ),
   cas: v.array(caSchema),
   serviceAccountKey: v.optional(keySchema),
-  trustHolders: v.array(
-    v.object({
-      ...partySchema.entries,
-      reloads: described(v.boolean(), 'false: the process reads it only at startup'),
-    }),
-  ),
+  trustHolders: objects({
+    ...partySchema.entries,
+    reloads: described(v.boolean(), 'false: the process reads it only at startup'),
+  }),
   credentialHolders: v.array(partySchema),
   phases: v.array(phasePlanSchema),
-  restarts: v.array(v.object({ process: text, phases: v.array(phaseNumber) })),
-  rollouts: v.array(v.object({ workload: text, phases: v.array(phaseNumber), pods: v.number() })),
+  restarts: objects({ process: text, phases: v.array(phaseNumber) }),
+  rollouts: objects({ workload: text, phases: v.array(phaseNumber), pods: v.number() }),
   assumptions: described(
     texts,
     'behavior of processes that kcert cannot detect: it assumes the behavior of earlier versions',
@@ -189,21 +183,21 @@ export const rotationPlanSchema = v.object({
   ),
   blastRadius: v.object({
     caBundles: described(
-      v.array(v.object({ id: text, server: text })),
+      objects({ id: text, server: text }),
       'webhooks, APIServices and CRD conversions verified with the old CA',
     ),
     appliedBundles: described(
       texts,
       'objects whose kubectl apply annotation contains the old CA: applying the same manifest restores it',
     ),
-    kubeconfigs: v.array(v.object({ id: text, onNode: v.boolean(), client: v.optional(certificateSchema) })),
+    kubeconfigs: objects({ id: text, onNode: v.boolean(), client: v.optional(certificateSchema) }),
     joinTokens: described(texts, 'ids of tokens that sign cluster-info'),
     foreign: described(
-      v.array(v.object({ server: text, leaf: certificateSchema })),
+      objects({ server: text, leaf: certificateSchema }),
       'certificates of other applications that the old CA signed; their owners must reissue them',
     ),
     stored: described(
-      v.array(v.object({ object: text, what: text, owner: v.optional(text) })),
+      objects({ object: text, what: text, owner: v.optional(text) }),
       'ConfigMaps and Secrets of other applications that contain the old CA or a certificate that it signed',
     ),
     storedUnchecked: described(texts, 'kinds that kcert may not list and did not check'),
@@ -218,20 +212,15 @@ export const rotationRunSchema = v.object({
   ...header('RotationRun'),
   direction: v.picklist(['forward', 'rollback']),
   outcome: v.picklist(['done', 'declined']),
-  phases: v.array(
-    v.object({
-      number: phaseNumber,
-      title: text,
-      outcome: v.picklist(['completed', 'declined']),
-      startedAt: time,
-      finishedAt: time,
-      actions: described(
-        v.number(),
-        'number of changes, waits and checks; 0: the phase was already complete',
-      ),
-      remarks: texts,
-    }),
-  ),
+  phases: objects({
+    number: phaseNumber,
+    title: text,
+    outcome: v.picklist(['completed', 'declined']),
+    startedAt: json.time,
+    finishedAt: json.time,
+    actions: described(v.number(), 'number of changes, waits and checks; 0: the phase was already complete'),
+    remarks: texts,
+  }),
   next: v.optional(nextSchema),
   oldKeys: v.optional(keptKeysSchema),
 })
@@ -243,29 +232,25 @@ export const rotationOldKeysSchema = v.object({
     v.picklist(['nothing-left', 'planned', 'declined', 'done', 'incomplete']),
     'incomplete: a node did not answer and may have more keys, or a key is encrypted',
   ),
-  oldCas: v.array(
-    v.object({
-      ca: text,
-      subject: text,
-      keySha256: described(hex, 'SHA-256 of the SubjectPublicKeyInfo'),
-    }),
-  ),
+  oldCas: objects({
+    ca: text,
+    subject: text,
+    keySha256: described(hex, 'SHA-256 of the SubjectPublicKeyInfo'),
+  }),
   files: described(
-    v.array(
-      v.object({
-        ...keyFileSchema.entries,
-        sha256: described(hex, 'SHA-256 of the file'),
-        state: described(v.picklist(['present', 'removed']), 'state at the end of the command'),
-      }),
-    ),
+    objects({
+      ...keyFileSchema.entries,
+      sha256: described(hex, 'SHA-256 of the file'),
+      state: described(v.picklist(['present', 'removed']), 'state at the end of the command'),
+    }),
     "files in kcert's own folders",
   ),
   archived: described(texts, 'files on this machine; kcert read each one back'),
   encrypted: described(
-    v.array(v.object({ node: text, path: text, why: text, next: text })),
+    objects({ node: text, path: text, why: text, next: text }),
     "encrypted keys in kcert's own folders and beside CAs; skipped",
   ),
-  unreachable: v.array(v.object({ node: text, why: text })),
+  unreachable: objects({ node: text, why: text }),
 })
 
 export const rotationRunbookSchema = v.object({
@@ -274,15 +259,13 @@ export const rotationRunbookSchema = v.object({
   title: text,
   folder: text,
   scripts: described(
-    v.array(
-      v.object({
-        order: described(v.number(), 'scripts with the same number may run in parallel'),
-        maxUnavailable: v.number(),
-        node: text,
-        path: described(text, 'path below the folder; copy the whole folder to the node'),
-        actions: described(texts, 'actions, as in the plan'),
-      }),
-    ),
+    objects({
+      order: described(v.number(), 'scripts with the same number may run in parallel'),
+      maxUnavailable: v.number(),
+      node: text,
+      path: described(text, 'path below the folder; copy the whole folder to the node'),
+      actions: described(texts, 'actions, as in the plan'),
+    }),
     'empty if no script must run before the next command',
   ),
   next: described(nextSchema, 'command to run after the scripts'),
@@ -293,13 +276,13 @@ export const rotationRecoverySchema = v.object({
   ...header('RotationRecovery'),
   outcome: v.picklist(['nothing-expired', 'planned', 'declined', 'recovered']),
   renewed: described(
-    v.array(v.object({ subject: text, expiredAt: time, notAfter: time })),
+    objects({ subject: text, expiredAt: json.time, notAfter: json.time }),
     'expired CAs that were renewed with the same name and key',
   ),
-  files: v.array(v.object({ node: text, path: text, what: texts })),
+  files: objects({ node: text, path: text, what: texts }),
   restarts: described(texts, 'nodes whose static pods and kubelet restart'),
   foreign: described(
-    v.array(v.object({ node: text, path: text, subject: text })),
+    objects({ node: text, path: text, subject: text }),
     'expired certificates that no CA on these nodes signed',
   ),
 })
@@ -308,17 +291,15 @@ export const rotationVerificationSchema = v.object({
   ...header('RotationVerification'),
   ok: v.boolean(),
   cas: v.array(caSchema),
-  checks: v.array(
-    v.object({
-      id: text,
-      what: text,
-      ok: v.boolean(),
-      checked: described(v.number(), 'number of checked items'),
-      findings: v.array(v.object({ ...pendingItemSchema.entries, next: v.optional(text) })),
-      accepted: optionalField(v.array(pendingItemSchema), 'findings accepted with --waive'),
-    }),
-  ),
-  handshakes: v.array(v.object({ server: text, chain: v.array(certificateSchema), at: time })),
+  checks: objects({
+    id: text,
+    what: text,
+    ok: v.boolean(),
+    checked: described(v.number(), 'number of checked items'),
+    findings: objects({ ...pendingItemSchema.entries, next: v.optional(text) }),
+    accepted: optionalField(v.array(pendingItemSchema), 'findings accepted with --waive'),
+  }),
+  handshakes: objects({ server: text, chain: v.array(certificateSchema), at: json.time }),
   evidence: v.array(evidenceSchema),
 })
 

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, text, texts, time } from '../errors/json-fields.ts'
+import { optionalField, text, texts, time } from '../errors/json-fields.ts'
 
 export * from '../errors/json-fields.ts'
 
@@ -8,13 +8,17 @@ export const nameSchema = v.object({
   text: text('RFC 4514'),
   commonName: v.optional(v.string()),
   organization: texts,
-  userUids: v.optional(described(texts, "Kubernetes' user UID, OID 1.3.6.1.4.1.57683.2")),
+  userUids: optionalField(texts, "Kubernetes' user UID, OID 1.3.6.1.4.1.57683.2"),
 })
 
 export type NameFields = v.InferOutput<typeof nameSchema>
 
 /** SANs of the kinds that Kubernetes copies. */
 export const altNamesSchema = v.object({ dns: texts, ip: texts, email: texts, uri: texts })
+
+/** Returns the schema of a public key, with that of its digest. */
+export const publicKeyOf = <Digest extends v.GenericSchema>(sha256: Digest) =>
+  v.object({ algorithm: v.string(), bits: v.optional(v.number()), curve: v.optional(v.string()), sha256 })
 
 /** The first fields of a certificate. */
 export const certificateFields = {

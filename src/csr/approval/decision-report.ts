@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, errorSchema, header, optionalText, texts } from '../../x509/json-fields.ts'
+import * as json from '../../x509/json-fields.ts'
 import { requestSchema } from '../check-report.ts'
 
 // The JSON contract of `kcert csr approve` and `kcert csr deny`. docs/schemas/RequestDecisions.json is generated from these
@@ -10,16 +10,15 @@ const outcomes = ['met', 'unmet', 'unknown'] as const
 
 const ruleSchema = v.object({
   id: v.string(),
-  duty: v.optional(described(v.picklist(duties), "the approver's duty that the rule checks")),
-  outcome: described(v.picklist(outcomes), 'unknown: it needs a fact that kcert could not look up'),
+  duty: json.optionalField(v.picklist(duties), "the approver's duty that the rule checks"),
+  outcome: json.described(v.picklist(outcomes), 'unknown: it needs a fact that kcert could not look up'),
   detail: v.string(),
-  fix: v.optional(v.string()),
-  next: v.optional(v.string()),
+  ...json.adviceEntries,
 })
 
 const decidedSchema = v.object({
   name: v.string(),
-  outcome: described(
+  outcome: json.described(
     v.picklist([
       'approved',
       'denied',
@@ -38,26 +37,26 @@ const decidedSchema = v.object({
   reason: v.string(),
   uid: v.optional(v.string()),
   signerName: v.optional(v.string()),
-  request: v.optional(described(requestSchema, 'absent when the request cannot be read')),
-  usages: texts,
+  request: json.optionalField(requestSchema, 'absent when the request cannot be read'),
+  usages: json.texts,
   expirationSeconds: v.optional(v.number()),
-  username: optionalText('user who created the object'),
-  groups: texts,
-  policy: optionalText('the rule that decided'),
-  duties: described(
-    v.array(v.object({ name: v.picklist(duties), text: v.string(), outcome: v.picklist(outcomes) })),
+  username: json.optionalText('user who created the object'),
+  groups: json.texts,
+  policy: json.optionalText('the rule that decided'),
+  duties: json.described(
+    json.objects({ name: v.picklist(duties), text: v.string(), outcome: v.picklist(outcomes) }),
     'the two duties of an approver',
   ),
   rules: v.array(ruleSchema),
-  error: v.optional(errorSchema),
+  error: v.optional(json.errorSchema),
 })
 
 export const decisionReportSchema = v.object({
-  ...header('RequestDecisions'),
+  ...json.header('RequestDecisions'),
   action: v.picklist(['approve', 'deny']),
-  by: described(v.picklist(['manual', 'policy']), 'who decided'),
+  by: json.described(v.picklist(['manual', 'policy']), 'who decided'),
   dryRun: v.boolean(),
-  counts: described(v.record(v.string(), v.number()), 'outcome → how many'),
+  counts: json.described(v.record(v.string(), v.number()), 'outcome → how many'),
   requests: v.array(decidedSchema),
 })
 

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { usages } from '../../pki/usages.ts'
-import { described, header } from '../../x509/json-fields.ts'
+import * as json from '../../x509/json-fields.ts'
 import { parseCidr } from './addresses.ts'
 import { placeholdersOf } from './patterns.ts'
 import { placeholderNames } from './user-rule.ts'
@@ -38,7 +38,7 @@ const seconds = v.pipe(
 )
 
 const list = <Item extends v.GenericSchema>(item: Item, what: string) =>
-  v.optional(described(v.array(item), what))
+  json.optionalField(v.array(item), what)
 
 const maxNames = v.optional(
   v.pipe(
@@ -50,21 +50,20 @@ const maxNames = v.optional(
     ),
   ),
 )
-const name = v.optional(described(text, 'shown in decisions and in the condition of the object'))
-const onViolation = v.optional(
-  described(
-    v.picklist(['ignore', 'deny']),
-    'what to do with a request that breaks a rule (default ignore, which skips it)',
-  ),
+const name = json.optionalField(text, 'shown in decisions and in the condition of the object')
+const onViolation = json.optionalField(
+  v.picklist(['ignore', 'deny']),
+  'what to do with a request that breaks a rule (default ignore, which skips it)',
 )
-const maxExpirationSeconds = v.optional(described(seconds, 'the longest lifetime that a request may have'))
+const maxExpirationSeconds = json.optionalField(seconds, 'the longest lifetime that a request may have')
 
 export const kubeletClientSchema = v.strictObject({
   builtin: v.literal('kubelet-client'),
   name,
   onViolation,
-  newNodesOnly: v.optional(
-    described(v.boolean(), 'approve a first certificate only if no Node of that name exists (default false)'),
+  newNodesOnly: json.optionalField(
+    v.boolean(),
+    'approve a first certificate only if no Node of that name exists (default false)',
   ),
 })
 
@@ -72,11 +71,9 @@ export const kubeletServingSchema = v.strictObject({
   builtin: v.literal('kubelet-serving'),
   name,
   onViolation,
-  names: v.optional(
-    described(
-      v.picklist(['node', 'served', 'node-or-served']),
-      "what the names are compared with: the Node's addresses, the certificate that the kubelet serves now, or either (default node-or-served)",
-    ),
+  names: json.optionalField(
+    v.picklist(['node', 'served', 'node-or-served']),
+    "what the names are compared with: the Node's addresses, the certificate that the kubelet serves now, or either (default node-or-served)",
   ),
   dnsSuffixes: list(
     dnsSuffix,
@@ -94,7 +91,7 @@ export const kubeletServingSchema = v.strictObject({
 const patterns = (what: string) => list(pattern, what)
 
 const ruleFields = {
-  name: described(text, 'shown in decisions and in the condition of the object'),
+  name: json.described(text, 'shown in decisions and in the condition of the object'),
   signerNames: v.pipe(
     v.array(pattern),
     v.minLength(1, 'is empty'),
@@ -115,28 +112,26 @@ const ruleFields = {
   maxExpirationSeconds,
 }
 
-export const approveSchema = described(
+export const approveSchema = json.described(
   v.strictObject({
     decision: v.literal('approve'),
     ...ruleFields,
-    wildcards: v.optional(
-      described(
-        v.boolean(),
-        'let commonNames and dnsNames match names that are wildcards themselves (default false)',
-      ),
+    wildcards: json.optionalField(
+      v.boolean(),
+      'let commonNames and dnsNames match names that are wildcards themselves (default false)',
     ),
     maxNames,
   }),
   'approves a request if the lists allow everything in it; a missing list allows nothing',
 )
 
-export const denySchema = described(
+export const denySchema = json.described(
   v.strictObject({ decision: v.literal('deny'), ...ruleFields }),
   'denies a request that has at least one value of every list in the rule; "*" matches any character',
 )
 
 export const clusterSchema = v.strictObject({
-  domain: v.optional(described(dnsSuffix, "DNS domain of the cluster's Services (default cluster.local)")),
+  domain: json.optionalField(dnsSuffix, "DNS domain of the cluster's Services (default cluster.local)"),
   apiServers: list(
     text,
     'names and addresses of API servers and load balancers, which no kubelet may request',
@@ -145,9 +140,9 @@ export const clusterSchema = v.strictObject({
 })
 
 export const policySchema = v.strictObject({
-  ...header('ApprovalPolicy'),
+  ...json.header('ApprovalPolicy'),
   cluster: v.optional(clusterSchema),
-  rules: described(
+  rules: json.described(
     v.array(v.union([kubeletClientSchema, kubeletServingSchema, approveSchema, denySchema])),
     'a denial beats an approval in any order; kcert skips requests that no rule approves',
   ),

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header, optionalText, text, time } from '../../x509/json-fields.ts'
+import * as json from '../../x509/json-fields.ts'
 import { explanationFields } from '../explain/report.ts'
 import { clusterRequestSchema } from '../request-report.ts'
 
@@ -22,29 +22,29 @@ const podRequestSchema = v.object({
   signerName,
   podName: v.string(),
   serviceAccountName: v.string(),
-  nodeName: text('the node whose kubelet created the request'),
+  nodeName: json.text('the node whose kubelet created the request'),
   maxExpirationSeconds: v.optional(v.number()),
-  notAfter: v.optional(described(time, 'of the issued certificate')),
-  beginRefreshAt: optionalText('when the kubelet starts to request the next certificate'),
-  fault: optionalText('why the issued certificate cannot be read'),
+  notAfter: json.optionalField(json.time, 'of the issued certificate'),
+  beginRefreshAt: json.optionalText('when the kubelet starts to request the next certificate'),
+  fault: json.optionalText('why the issued certificate cannot be read'),
   garbageCollection,
 })
 
 export const podRequestListSchema = v.object({
-  ...header('PodCertificateRequestList'),
-  generatedAt: time,
-  requests: described(
+  ...json.header('PodCertificateRequestList'),
+  generatedAt: json.time,
+  requests: json.described(
     v.array(podRequestSchema),
     'pending first, then failed, denied, issued; the oldest of each first',
   ),
-  summary: described(
+  summary: json.described(
     v.object({ pending: v.number(), failed: v.number(), denied: v.number(), issued: v.number() }),
     'number of requests by state',
   ),
 })
 
 export const podExplanationSchema = v.object({
-  ...header('PodCertificateRequestExplanation'),
+  ...json.header('PodCertificateRequestExplanation'),
   request: podRequestSchema,
   ...explanationFields,
 })

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, header, optionalText, time } from '../../x509/json-fields.ts'
+import * as json from '../../x509/json-fields.ts'
 
 // The JSON contract of `kcert kubelet doctor`. docs/schemas/ is generated from it; the program itself only imports its type.
 
@@ -11,26 +11,24 @@ const findingSchema = v.object({
   why: v.string(),
   fix: v.optional(v.string()),
   next: v.string(),
-  fixable: described(v.boolean(), '--fix repairs it with the files on the node, after a backup'),
+  fixable: json.described(v.boolean(), '--fix repairs it with the files on the node, after a backup'),
 })
 
 export const kubeletDiagnosisSchema = v.object({
-  ...header('KubeletDiagnosis'),
-  generatedAt: time,
-  nodes: v.array(
-    v.object({
-      node: v.string(),
-      folder: v.string(),
-      findings: described(v.array(findingSchema), 'as they are now; after --fix what is left'),
-      fixed: described(v.array(findingSchema), 'findings that --fix has repaired'),
-      kubelet: described(
-        v.picklist(['running', 'not-running', 'restarted', 'unknown']),
-        'unknown: a tree of files, on which nothing runs',
-      ),
-      backup: optionalText('folder with the replaced files, under their full paths'),
-      unreachable: v.optional(v.string()),
-    }),
-  ),
+  ...json.header('KubeletDiagnosis'),
+  generatedAt: json.time,
+  nodes: json.objects({
+    node: v.string(),
+    folder: v.string(),
+    findings: json.described(v.array(findingSchema), 'as they are now; after --fix what is left'),
+    fixed: json.described(v.array(findingSchema), 'findings that --fix has repaired'),
+    kubelet: json.described(
+      v.picklist(['running', 'not-running', 'restarted', 'unknown']),
+      'unknown: a tree of files, on which nothing runs',
+    ),
+    backup: json.optionalText('folder with the replaced files, under their full paths'),
+    unreachable: v.optional(v.string()),
+  }),
 })
 
 export type KubeletDiagnosis = v.InferOutput<typeof kubeletDiagnosisSchema>
