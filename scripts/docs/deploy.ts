@@ -1,20 +1,17 @@
 import { readFileSync } from 'node:fs'
 import type { ApprovedBy, Enabled } from '../../src/app/controller/approved-by.ts'
 import {
-  approvalRoles,
   type ManifestSettings,
   manifestDefaults,
   manifestOf,
   memoryOf,
   networkPolicy,
+  partRoles,
   sharedObjects,
-  watchRoles,
 } from '../../src/app/controller/manifest.ts'
-import { lookupRights, lookups } from '../../src/app/controller/policy-rights.ts'
 import { alertGroups, prometheusRuleOf } from '../../src/app/controller/prometheus-rule.ts'
 import { byNamespace, rulesOf } from '../../src/app/controller/rbac.ts'
-import { type Right, rightsToApprove } from '../../src/app/controller/rights.ts'
-import { rightsToWatch } from '../../src/app/controller/watch-rights.ts'
+import { rightsTable, type Switch } from '../../src/app/controller/rights-table.ts'
 import { builtinPoliciesOf } from '../../src/app/csr/policies.ts'
 import { builtinPolicies } from '../../src/csr/approval/policy-file.ts'
 import { controllerName } from '../../src/csr/controller-events.ts'
@@ -79,11 +76,6 @@ function kustomizeFiles(): [path: string, text: string][] {
     ...Object.entries(overlays).flatMap(([name, enabled]): [string, string][] => {
       const folder = `kustomize/overlays/${name}`
       const overlay = { ...base, ...enabled }
-      const { approve, watch } = enabled
-      const roles = [
-        ...(approve === undefined ? [] : approvalRoles(approve.policies, namespace)),
-        ...(watch === undefined ? [] : watchRoles(watch, namespace)),
-      ]
       return [
         [
           `${folder}/kustomization.yaml`,
@@ -92,7 +84,7 @@ function kustomizeFiles(): [path: string, text: string][] {
             patches: [{ path: 'deployment.yaml' }, { path: 'network-policy.yaml' }],
           }),
         ],
-        [`${folder}/rbac.yaml`, renderYamlDocuments(roles)],
+        [`${folder}/rbac.yaml`, renderYamlDocuments(partRoles(enabled, namespace))],
         [`${folder}/deployment.yaml`, renderYaml(commandPatch(manifestOf(overlay)))],
         [`${folder}/network-policy.yaml`, renderYaml(networkPolicy(overlay))],
       ]
@@ -240,33 +232,26 @@ function helmFiles(): [path: string, text: string][] {
 }
 
 function rightsForHelm(): object {
-  const part = (rights: readonly Right[]) => {
+  const table = rightsTable('', [])
+  const part = (one: Switch) => {
+    const rights = table.flatMap(({ when, rights: some }) => (when === one ? some : []))
     const rules = byNamespace(rights).map(([where, some]) => [where, rulesOf(some)] as const)
     return {
       cluster: rules.find(([where]) => where === undefined)?.[1] ?? [],
       namespaces: Object.fromEntries(rules.flatMap(([where, some]) => (where ? [[where, some]] : []))),
     }
   }
-  const watch = rightsToWatch({ readSecrets: false })
+  const lookups = table.flatMap(({ when, part: of }) => (of === 'approve' && when !== of ? [when] : []))
   return {
-    approve: part(rightsToApprove),
-    watch: part(watch.flatMap(([, some]) => some)),
-    watchSecrets: part(
-      rightsToWatch({ readSecrets: true })
-        .slice(watch.length)
-        .flatMap(([, some]) => some),
-    ),
-    lookups: lookups.map((name) => ({ name, ...part(lookupRights[name]) })),
+    ...Object.fromEntries((['approve', 'watch', 'watchSecrets'] as const).map((one) => [one, part(one)])),
+    lookups: lookups.map((name) => ({ name, ...part(name) })),
   }
 }
 
 function objectsTemplate(): string {
   const approve: ApprovedBy = { name: '', text: token('policy'), policies: builtinPolicies }
   const watch = { readSecrets: true }
-  const roles = [
-    ...approvalRoles(builtinPolicies, token('namespace')),
-    ...watchRoles(watch, token('namespace')),
-  ].map((object) => JSON.stringify(object))
+  const roles = partRoles({ approve, watch }, token('namespace')).map((object) => JSON.stringify(object))
   const objects = manifestOf({
     ...{ approve, watch, image: token('image'), namespace: token('namespace') },
     // Their places in the text are found by these strings.

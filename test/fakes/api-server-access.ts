@@ -17,6 +17,8 @@ export interface AccessRule {
   /** For example "certificatesigningrequests" or "certificatesigningrequests/approval". */
   readonly resources: readonly string[]
   readonly names?: readonly string[]
+  /** As a RoleBinding in this namespace. */
+  readonly namespace?: string
 }
 
 export interface Attributes {
@@ -25,6 +27,7 @@ export interface Attributes {
   readonly resource: string
   readonly subresource?: string
   readonly name?: string
+  readonly namespace?: string
 }
 
 /** Returns whether RBAC allows the action. system:masters may do everything, authenticated users may create self reviews. */
@@ -42,13 +45,15 @@ export function isFor({ user, group }: AccessRule, who: Pick<FakeUser, 'username
   return (user === undefined || user === who.username) && (group === undefined || who.groups.includes(group))
 }
 
-function covers(rule: AccessRule, { verb, group, resource, subresource, name }: Attributes): boolean {
+function covers(rule: AccessRule, attributes: Attributes): boolean {
+  const { verb, group, resource, subresource, name, namespace } = attributes
   const full = subresource ? `${resource}/${subresource}` : resource
   const has = (list: readonly string[], value: string): boolean => list.includes('*') || list.includes(value)
   return (
     has(rule.verbs, verb) &&
     has(rule.groups, group) &&
     has(rule.resources, full) &&
+    (rule.namespace === undefined || rule.namespace === namespace) &&
     (rule.names === undefined || (name !== undefined && rule.names.includes(name)))
   )
 }

@@ -573,6 +573,7 @@ interface Route {
   readonly group: string
   readonly resource: string
   readonly name?: string
+  readonly namespace?: string
   readonly subresource?: string
 }
 
@@ -616,15 +617,17 @@ function routeOf(method: string, url: URL): Route | undefined {
     group,
     resource,
     ...(name !== undefined && { name }),
+    ...(isNamespaced && { namespace: rest[1] }),
     ...(subresource !== undefined && { subresource }),
   }
 }
 
-function attributesOf({ verb, group, resource, name, subresource }: Route): Attributes {
+function attributesOf({ verb, group, resource, name, namespace, subresource }: Route): Attributes {
   return {
     verb,
     group,
     resource,
+    ...(namespace !== undefined && { namespace }),
     ...(name !== undefined && { name }),
     ...(subresource !== undefined && { subresource }),
   }

@@ -2,8 +2,11 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import type { ControllerCheck } from '../../src/app/controller/check-report.ts'
+import type { RequestDescription } from '../../src/x509/issuing.ts'
+import { clientDescription, requestPem, servingDescription } from '../csr/made-requests.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
-import type { AccessRule } from '../fakes/api-server-access.ts'
+import { type AccessRule, isAllowed } from '../fakes/api-server-access.ts'
 import { freePort } from '../node/ports.ts'
 import { conditionsOf, operatorOf, putCluster, putServing } from './cluster-session.ts'
 import { Daemon } from './daemon.ts'
@@ -21,6 +24,7 @@ beforeEach(async () => {
   await server?.close()
   server = await startApiServer({
     tokens: { pod: { username: 'approver', groups: ['system:authenticated'] } },
+    certificateKinds: { clustertrustbundles: 'v1beta1' },
   })
   putCluster(server)
   kcert = operatorOf(server, folder)
@@ -31,6 +35,7 @@ afterAll(() => server.close())
 
 interface Role {
   readonly kind: string
+  readonly metadata: { readonly namespace?: string }
   readonly rules: readonly {
     readonly apiGroups: string[]
     readonly resources: string[]
@@ -46,11 +51,12 @@ async function applyManifest(...flags: readonly string[]): Promise<void> {
   const objects = parseAllDocuments(stdout).map((document) => document.toJS() as Role)
   server.rules = objects
     .filter(({ kind }) => /^(?:Cluster)?Role$/.test(kind))
-    .flatMap(({ rules }) =>
+    .flatMap(({ rules, metadata: { namespace } }) =>
       rules.map(
         ({ apiGroups: groups, resources, resourceNames, verbs }): AccessRule => ({
           ...{ user: 'approver', groups, resources, verbs },
           ...(resourceNames && { names: resourceNames }),
+          ...(namespace && { namespace }),
         }),
       ),
     )
@@ -78,6 +84,60 @@ test('with the permissions of the manifest, the check is complete, and the contr
   expect(conditionsOf(server, 'csr-1')).toContain('Approved')
   expect(await (await fetch(`http://${listen}/readyz`)).text()).toContain('[+]permissions ok')
   expect(await daemon.kill('SIGTERM')).toBe(0)
+})
+
+const encoded = (description: RequestDescription): string =>
+  Buffer.from(requestPem(description)).toString('base64')
+
+test('makes no call without a permission in the table, and every permission is used', {
+  retry: 2,
+}, async () => {
+  const flags = ['--approve', 'builtin', '--watch', '--watch-secrets']
+  await applyManifest(...flags)
+  const core = { group: '', version: 'v1' } as const
+  const configMap = (namespace: string, name: string, data: object): void =>
+    void server.put({ ...core, resource: 'configmaps', namespace }, { metadata: { name, namespace }, data })
+  for (const namespace of ['default', 'kube-public', 'kube-system'])
+    configMap(namespace, 'kube-root-ca.crt', { 'ca.crt': server.caPem })
+  const service = { namespace: 'default', name: 'hook' }
+  server.put(
+    { group: 'admissionregistration.k8s.io', version: 'v1', resource: 'validatingwebhookconfigurations' },
+    { metadata: { name: 'hook' }, webhooks: [{ name: 'hook.example.com', clientConfig: { service } }] },
+  )
+  const foreignNames = { ...servingDescription(), subjectAltNames: { ip: ['10.1.0.99'] } }
+  // The first one is approved. The second one asks for an address that its Node does not have.
+  putServing(server, 'csr-1')
+  putServing(server, 'csr-2', { request: encoded(foreignNames) })
+  putServing(server, 'csr-3', {
+    signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
+    request: encoded(clientDescription()),
+    usages: ['digital signature', 'client auth'],
+    username: 'system:bootstrap:abcdef',
+    groups: ['system:bootstrappers'],
+  })
+  const listen = `127.0.0.1:${await freePort()}`
+  const daemon = new Daemon(['controller', '--kubeconfig', 'pod.conf', ...flags, '--listen', listen], folder)
+  await daemon.says(/approved csr="csr-1"/)
+  for (let tries = 0; tries < 600; tries++) {
+    const text = await (await fetch(`http://${listen}/metrics`)).text()
+    if (text.includes('kcert_scan_failed{part="clustertrustbundles"}')) break
+    await new Promise((done) => setTimeout(done, 100))
+  }
+  expect(await daemon.kill('SIGTERM')).toBe(0)
+
+  const pod = { username: 'approver', groups: [] }
+  const calls = server.calls.filter(
+    ({ username, resource }) => username === 'approver' && !resource.startsWith('self'),
+  )
+  expect(calls.filter((call) => !isAllowed(server.rules, pod, call))).toEqual([])
+  const { stdout } = await checkAsPod(...flags, '-o', 'json')
+  const { permissions } = JSON.parse(stdout) as ControllerCheck
+  const unused = permissions.filter(({ verb, group, resource, name, namespace }) => {
+    const rule = { verbs: [verb], groups: [group], resources: [resource] }
+    const own = { ...rule, ...(name && { names: [name] }), ...(namespace && { namespace }) }
+    return resource !== 'signers' && !calls.some((call) => isAllowed([own], pod, call))
+  })
+  expect(unused).toEqual([])
 })
 
 test('names each missing permission, and what needs it', async () => {

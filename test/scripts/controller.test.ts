@@ -186,17 +186,26 @@ test(
     server.writeKubeconfig(join(folder, 'pod.conf'), { token: 'pod' })
     putServing(server, 'csr-1')
     const { daemon, get } = await start([], 'pod.conf')
-    await daemon.says(/missing="watch certificatesigningrequests.certificates.k8s.io"/)
+    const signers = 'signers.certificates.k8s.io kubernetes.io'
+    const missing = [
+      'watch certificatesigningrequests.certificates.k8s.io',
+      `approve ${signers}/kube-apiserver-client-kubelet`,
+      `approve ${signers}/kubelet-serving`,
+      'create subjectaccessreviews.authorization.k8s.io',
+    ].join(', ')
+    await daemon.says(new RegExp(`missing="${missing}"`))
     const ready = await get('/readyz')
     expect(ready.status).toBe(503)
-    expect(ready.text).toContain(
-      '[-]permissions failed: watch certificatesigningrequests.certificates.k8s.io\n',
-    )
+    expect(ready.text).toContain(`[-]permissions failed: ${missing}\n`)
     await daemon.says(/the watch of requests failed.*not allowed to watch certificatesigningrequests/)
     expect((await get('/readyz')).text).toMatch(/^\[-\]watch failed: not allowed to watch /m)
-    expect((await get('/metrics')).text).toContain(
-      'kcert_controller_missing_permission{verb="watch",resource="certificatesigningrequests"} 1\n',
-    )
+    const { text } = await get('/metrics')
+    expect(text.match(/^kcert_controller_missing_permission\{.*/gm)).toEqual([
+      'kcert_controller_missing_permission{verb="watch",resource="certificatesigningrequests"} 1',
+      // For two signers.
+      'kcert_controller_missing_permission{verb="approve",resource="signers"} 1',
+      'kcert_controller_missing_permission{verb="create",resource="subjectaccessreviews"} 1',
+    ])
     await daemon.says(/failed csr="csr-1".*KCERT_API_FORBIDDEN.*kubernetes.io\/kubelet-serving/)
     await until(() => server.all(events).length === 1)
     expect(server.all(events)[0]).toMatchObject({ reason: 'NotApproved' })

@@ -21,9 +21,9 @@ import { Approver } from './approver.ts'
 import { EventQueue, eventOf } from './events.ts'
 import { type LoadedPolicies, PolicySource } from './policy-source.ts'
 import { detailOf, refusalOf } from './refusal.ts'
-import { missingRights, type Right, rightsToApprove, rightsToLead, rightText } from './rights.ts'
+import { missingRights, type Right, rightText } from './rights.ts'
+import { neededRights } from './rights-table.ts'
 import { Watcher, type WatchSettings } from './watch/watcher.ts'
-import { rightsToWatch } from './watch-rights.ts'
 
 // `kcert controller`: one leader approves pending requests and reads the certificates of the cluster. docs/decisions/0017-controller.md explains the design.
 
@@ -278,13 +278,11 @@ class Controller {
     const { cluster, log } = this.#ports
     const before = this.#missingText
     try {
-      const { approve, watch, leaseNamespace } = this.#settings
-      const needed = [
-        ...(approve === undefined ? [] : rightsToApprove),
-        ...(watch === undefined ? [] : rightsToWatch(watch).flatMap(([, rights]) => rights)),
-        ...rightsToLead(leaseNamespace),
-      ]
-      this.#missing = await missingRights(cluster.objects, needed)
+      const { watch, leaseNamespace } = this.#settings
+      const needed = neededRights({ approve: this.#source?.current, watch }, leaseNamespace)
+      // Parts may need the same one.
+      const rights = new Map(needed.flatMap((row) => row.rights.map((right) => [rightText(right), right])))
+      this.#missing = await missingRights(cluster.objects, [...rights.values()])
       this.#missingText = this.#missing.map(rightText).join(', ')
     } catch (error) {
       if (!(error instanceof KcertError)) throw error

@@ -18,10 +18,10 @@ import { renderYamlDocuments } from '../../output/yaml.ts'
 import { builtinPoliciesOf } from '../csr/policies.ts'
 import { watchIntervalMs } from './flags.ts'
 import { type ManifestSettings, manifestDefaults, manifestOf } from './manifest.ts'
-import { policyRights, signerGrant } from './policy-rights.ts'
+import { signerGrant } from './policy-rights.ts'
 import type { RbacRule } from './rbac.ts'
-import { type Right, rightsToApprove, rightsToLead, rightText } from './rights.ts'
-import { rightsToWatch } from './watch-rights.ts'
+import { rightText } from './rights.ts'
+import { neededRights } from './rights-table.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'kcert-manifest-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -116,7 +116,7 @@ test.each([
   ['a file', ofFile],
   ['no rule', { name: 'p', text: '', policies: [] }],
 ])('grants exactly the permissions that kcert controller check asks for: %s', (_, approve) => {
-  const needed: Right[] = [...rightsToApprove, ...rightsToLead('own'), ...policyRights(approve.policies)]
+  const needed = neededRights({ approve }, 'own').flatMap(({ rights }) => rights)
   expect(granted(objectsOf({ approve, namespace: 'own' }), 'own')).toEqual(needed.map(rightText).sort())
   expect(new Set(needed.map(rightText)).size, 'no permission twice').toBe(needed.length)
 })
@@ -125,9 +125,10 @@ test.each([false, true])(
   '--watch grants only get and list, and Secrets only with --watch-secrets: %s',
   (readSecrets) => {
     const objects = objectsOf({ approve: undefined, watch: { readSecrets }, namespace: 'own' })
-    const needed = rightsToWatch({ readSecrets }).flatMap(([, rights]) => rights)
+    const rows = neededRights({ watch: { readSecrets } }, 'own')
     const own = granted(objects, 'own')
-    expect(own).toEqual([...needed, ...rightsToLead('own')].map(rightText).sort())
+    expect(own).toEqual(rows.flatMap(({ rights }) => rights.map(rightText)).sort())
+    const needed = rows.flatMap(({ part, rights }) => (part === 'watch' ? rights : []))
     expect(new Set(needed.map(rightText)).size, 'no permission twice').toBe(needed.length)
     const others = needed.filter(({ verb }) => verb !== 'get' && verb !== 'list').map(rightText)
     expect(others).toEqual(['create subjectaccessreviews.authorization.k8s.io'])

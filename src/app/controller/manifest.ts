@@ -1,14 +1,12 @@
-import type { Policy } from '../../csr/approval/policy.ts'
 import { controllerName } from '../../csr/controller-events.ts'
 import { metadataFaults } from '../../csr/object-metadata.ts'
 import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Enabled } from './approved-by.ts'
-import { lookupsOf, policyRights } from './policy-rights.ts'
+import { lookupsOf } from './policy-rights.ts'
 import { prometheusRuleOf } from './prometheus-rule.ts'
 import { rolesOf } from './rbac.ts'
-import { rightsToApprove, rightsToLead } from './rights.ts'
-import { rightsToWatch } from './watch-rights.ts'
+import { neededRights } from './rights-table.ts'
 
 // The objects that run the controller in a cluster, as data. `kcert controller manifest`, deploy/kustomize and deploy/helm have
 // the same ones: scripts/docs/deploy.ts writes those from here.
@@ -96,11 +94,10 @@ function labelsOf(text: string): Readonly<Record<string, string>> {
 
 /** Returns every object, in the order in which they are applied. */
 export function manifestOf(settings: ManifestSettings): readonly object[] {
-  const { approve, watch, namespace, serviceMonitor, prometheusRule } = settings
+  const { approve, namespace, serviceMonitor, prometheusRule } = settings
   return [
     ...sharedObjects(settings, argumentsOf(settings)),
-    ...(approve === undefined ? [] : approvalRoles(approve.policies, namespace)),
-    ...(watch === undefined ? [] : watchRoles(watch, namespace)),
+    ...partRoles(settings, namespace),
     ...(approve?.text === undefined
       ? []
       : [
@@ -128,7 +125,6 @@ function argumentsOf({ approve, watch, watchInterval }: ManifestSettings): reado
 /** Returns the objects of every controller. `enabled` are the flags that enable its parts. */
 export function sharedObjects(settings: ManifestSettings, enabled: readonly string[]): readonly object[] {
   const { namespace } = settings
-  const account = { name: controllerName, namespace }
   return [
     {
       apiVersion: 'v1',
@@ -136,7 +132,7 @@ export function sharedObjects(settings: ManifestSettings, enabled: readonly stri
       metadata: metadataOf(namespace),
       automountServiceAccountToken: false,
     },
-    ...rolesOf(`${controllerName}-election`, rightsToLead(namespace), account),
+    ...rolesOf('election', neededRights(settings, namespace), namespace),
     deployment(settings, enabled),
     {
       apiVersion: 'policy/v1',
@@ -148,16 +144,10 @@ export function sharedObjects(settings: ManifestSettings, enabled: readonly stri
   ]
 }
 
-/** Returns the roles that --approve needs with these policies. */
-export function approvalRoles(policies: readonly Policy[], namespace: string): readonly object[] {
-  const rights = [...rightsToApprove, ...policyRights(policies)]
-  return rolesOf(`${controllerName}-approve`, rights, { name: controllerName, namespace })
-}
-
-/** Returns the roles that --watch needs. */
-export function watchRoles(watch: NonNullable<Enabled['watch']>, namespace: string): readonly object[] {
-  const rights = rightsToWatch(watch).flatMap(([, some]) => some)
-  return rolesOf(`${controllerName}-watch`, rights, { name: controllerName, namespace })
+/** Returns the roles of the enabled parts. */
+export function partRoles(enabled: Enabled, namespace: string): readonly object[] {
+  const needed = neededRights(enabled, namespace)
+  return [...rolesOf('approve', needed, namespace), ...rolesOf('watch', needed, namespace)]
 }
 
 function metadataOf(namespace: string, name: string = controllerName) {

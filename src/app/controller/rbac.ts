@@ -1,4 +1,6 @@
+import { controllerName } from '../../csr/controller-events.ts'
 import type { Right } from './rights.ts'
+import type { NeededRights, Part } from './rights-table.ts'
 
 /** A rule of a Role or ClusterRole. */
 export interface RbacRule {
@@ -33,12 +35,10 @@ export function byNamespace(rights: readonly Right[]): readonly [namespace: stri
 
 const apiGroup = 'rbac.authorization.k8s.io'
 
-/** Returns roles with a name that grant these permissions to a service account, each with its binding. */
-export function rolesOf(
-  name: string,
-  rights: readonly Right[],
-  account: { readonly name: string; readonly namespace: string },
-): readonly object[] {
+/** Returns the roles of a part that grant its rows to the service account in a namespace, each with its binding. */
+export function rolesOf(part: Part, needed: readonly NeededRights[], accountNamespace: string): object[] {
+  const rights = needed.flatMap((row) => (row.part === part ? row.rights : []))
+  const name = `${controllerName}-${part}`
   return byNamespace(rights).flatMap(([namespace, some]) => {
     const kind = namespace === undefined ? 'ClusterRole' : 'Role'
     const metadata = { name, ...(namespace !== undefined && { namespace }) }
@@ -49,7 +49,7 @@ export function rolesOf(
         kind: `${kind}Binding`,
         metadata,
         roleRef: { apiGroup, kind, name },
-        subjects: [{ kind: 'ServiceAccount', ...account }],
+        subjects: [{ kind: 'ServiceAccount', name: controllerName, namespace: accountNamespace }],
       },
     ]
   })

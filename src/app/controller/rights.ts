@@ -1,5 +1,4 @@
 import type { ObjectsApi } from '../../cluster/objects.ts'
-import { controllerName, eventNamespace } from '../../csr/controller-events.ts'
 
 /** A permission that the controller needs. */
 export interface Right {
@@ -15,24 +14,6 @@ export interface Right {
 /** Returns a permission for each of these verbs. */
 export const each = (verbs: string, right: Omit<Right, 'verb'>): Right[] =>
   verbs.split(' ').map((verb) => ({ verb, ...right }))
-
-const certificates = { group: 'certificates.k8s.io' } as const
-
-/**
- * The permissions that --approve needs whatever the policy says. policy-rights.ts has those that only some rules need. Without
- * one of these, the refusal of each request that needs it names it.
- */
-export const rightsToApprove: readonly Right[] = [
-  ...each('get list watch', { ...certificates, resource: 'certificatesigningrequests' }),
-  ...each('update', { ...certificates, resource: 'certificatesigningrequests/approval' }),
-  ...each('create', { group: '', resource: 'events', namespace: eventNamespace }),
-]
-
-/** The permissions that the election of the leader needs. */
-export function rightsToLead(namespace: string): readonly Right[] {
-  const leases = { group: 'coordination.k8s.io', resource: 'leases', namespace }
-  return [...each('create', leases), ...each('get update', { ...leases, name: controllerName })]
-}
 
 /** Returns the permissions that this user lacks (SelfSubjectAccessReview). Throws when the API server does not say. */
 export async function missingRights(

@@ -9,7 +9,7 @@ import type { AccessRule } from '../../../../test/fakes/api-server-access.ts'
 import { putCluster, putServing } from '../../../../test/scripts/cluster-session.ts'
 import type { Cluster } from '../../../cluster/cluster.ts'
 import { each, type Right } from '../rights.ts'
-import { rightsToWatch } from '../watch-rights.ts'
+import { neededRights } from '../rights-table.ts'
 import { PartSamples } from './part.ts'
 import { forbiddenAddresses, watchKubelets } from './served.ts'
 import { Watcher, type WatchSettings } from './watcher.ts'
@@ -378,7 +378,7 @@ const ruleOf = ({ verb, group, resource, name }: Right): AccessRule => ({
   ...{ user: 'pod', verbs: [verb], groups: [group], resources: [resource] },
   ...(name !== undefined && { names: [name] }),
 })
-const all = rightsToWatch({ readSecrets: true }).flatMap(([, rights]) => rights)
+const all = neededRights({ watch: { readSecrets: true } }, 'kube-system').flatMap(({ rights }) => rights)
 
 test('needs no other permission than those of controller manifest --watch', async () => {
   await start()
