@@ -1,4 +1,5 @@
 import type { LoggedCertificate } from '../ca/issuance-log.ts'
+import { given } from '../errors/given.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import type { ServiceAccountToken } from '../x509/service-account-token.ts'
 import { legacyTokenId } from './event.ts'
@@ -64,8 +65,7 @@ export class KnownCredentials {
     const subject = `system:serviceaccount:${namespace}:${serviceAccount}`
     const token = {
       subject,
-      ...(keyId !== undefined && { keyId }),
-      ...(expiresAtMs !== undefined && { expiresAtMs }),
+      ...given({ keyId, expiresAtMs }),
       isOld: keyId === undefined ? undefined : this.old.keyIds.has(keyId),
     }
     if (id !== undefined) return this.add(`JTI=${id}`, place, () => token)

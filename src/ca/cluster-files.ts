@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { KeyObject } from 'node:crypto'
 import { orUndefined } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
 import type { KubeconfigUser, Material } from '../kubeconfig/kubeconfig.ts'
@@ -163,8 +164,7 @@ function clientOf({ name, clientCertificate, clientKey, credentials }: Kubeconfi
       clientCertificate !== undefined || (clientKey !== undefined && credentials.length === 0),
     certificates: clientCertificate?.data === undefined ? [] : certificatesOf(clientCertificate.data),
     ...(key && { key }),
-    ...(certificateFile !== undefined && { certificateFile }),
-    ...(keyFile !== undefined && { keyFile }),
+    ...given({ certificateFile, keyFile }),
   }
 }
 

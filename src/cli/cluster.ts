@@ -1,5 +1,6 @@
 import { delimiter, join } from 'node:path'
 import type { Cluster, ConnectionOptions } from '../cluster/cluster.ts'
+import { given } from '../errors/given.ts'
 import type { Context } from './context.ts'
 import type { ClusterFlags } from './flags.ts'
 import { parseDuration } from './instant.ts'
@@ -15,9 +16,7 @@ export async function openClusterOf(context: Context, flags: ClusterFlags): Prom
   const { openCluster } = await import('../cluster/cluster.ts')
   return openCluster({
     ...kubeconfigsOf(context, flags.kubeconfig),
-    ...(flags.context !== undefined && { context: flags.context }),
-    ...(flags.cluster !== undefined && { cluster: flags.cluster }),
-    ...(flags.user !== undefined && { user: flags.user }),
+    ...given({ context: flags.context, cluster: flags.cluster, user: flags.user }),
     overrides: {
       server: flags.server,
       certificateAuthority: flags['certificate-authority'],

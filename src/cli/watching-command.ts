@@ -16,17 +16,23 @@ export function watchFlags(does: string) {
   }
 }
 
+interface Watching {
+  /** True for a temporary error; default that an API server is unreachable, which may be restarting. */
+  readonly passes?: (error: KcertError) => boolean
+  readonly isOver?: (exit: ExitCode) => boolean
+}
+
 export abstract class WatchingCommand extends KcertCommand {
   /**
-   * Calls `act` repeatedly until Ctrl-C, or until `isOver` accepts an exit code. An error that `passes` accepts is temporary: it
-   * is printed, and the next call follows.
+   * Calls `act`; with --watch repeatedly until Ctrl-C, or until `isOver` accepts an exit code. An error that `passes` accepts is
+   * printed, and the next call follows.
    */
   protected async watch(
-    every = '10s',
+    { watch, every = '10s' }: { readonly watch: boolean; readonly every?: string | undefined },
     act: (frame: Frame) => Promise<ExitCode>,
-    passes: (error: KcertError) => boolean,
-    isOver: (exit: ExitCode) => boolean = () => false,
+    { passes = ({ code }) => code === 'KCERT_UNREACHABLE', isOver = () => false }: Watching = {},
   ): Promise<ExitCode> {
+    if (!watch) return act((text) => text)
     const { repeatUntilInterrupted, watchFrame } = await import('./repeat.ts')
     const { context } = this
     const frame: Frame = (text, now = context.clock()) => watchFrame(context, text, now, every)

@@ -1,6 +1,7 @@
 import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { RequestsApi } from '../csr/requests-api.ts'
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { hostPort, isLoopback } from '../errors/host-port.ts'
 import type { Clock } from '../system/clock.ts'
 import { readFile } from '../system/files.ts'
@@ -125,8 +126,7 @@ export function openPlace(
     server,
     ...(ca && !skipsTlsVerify ? { 'certificate-authority-data': Buffer.from(ca).toString('base64') } : {}),
     ...(skipsTlsVerify ? { 'insecure-skip-tls-verify': true } : {}),
-    ...(tlsServerName === undefined ? {} : { 'tls-server-name': tlsServerName }),
-    ...(proxyUrl === undefined ? {} : { 'proxy-url': proxyUrl }),
+    ...given({ 'tls-server-name': tlsServerName, 'proxy-url': proxyUrl }),
   }
   const names = {
     contextName: server,

@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { filledText } from '../errors/is-object.ts'
 import { decodeBase64 } from '../kubeconfig/base64.ts'
 import { namedFile, type SelectedContext, unusable } from './kubeconfig-files.ts'
 
@@ -21,15 +22,15 @@ export function connectionOf(selected: SelectedContext): Connection {
     clusterName,
     server: String(cluster.server),
     certificateAuthority: caOf(selected),
-    tlsServerName: textOf(cluster['tls-server-name']),
+    tlsServerName: filledText(cluster['tls-server-name']),
     skipsTlsVerify: cluster['insecure-skip-tls-verify'] === true,
-    proxyUrl: textOf(cluster['proxy-url']),
+    proxyUrl: filledText(cluster['proxy-url']),
   }
 }
 
 /** Inline data takes precedence over a file, as in client-go. */
 function caOf({ cluster, contextName, files, source }: SelectedContext): Uint8Array | undefined {
-  const data = textOf(cluster['certificate-authority-data'])
+  const data = filledText(cluster['certificate-authority-data'])
   if (data !== undefined) {
     const decoded = decodeBase64(data)
     if ('bytes' in decoded) return decoded.bytes
@@ -38,10 +39,6 @@ function caOf({ cluster, contextName, files, source }: SelectedContext): Uint8Ar
       next: commandLine`kcert inspect ${files}`,
     })
   }
-  const file = textOf(cluster['certificate-authority'])
+  const file = filledText(cluster['certificate-authority'])
   return file === undefined ? undefined : namedFile(file, 'certificate-authority')
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
 }

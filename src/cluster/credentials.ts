@@ -6,6 +6,7 @@ import { createSecureContext, getCACertificates, type SecureContext } from 'node
 import type { KubeConfig } from '@kubernetes/client-node'
 import { messageOf, orUndefined, systemCode } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { withoutBrackets } from '../errors/host-port.ts'
 import type { Clock } from '../system/clock.ts'
 import { loadKubeConfig } from './client-node.ts'
@@ -184,9 +185,7 @@ export class Credentials {
     try {
       return createSecureContext({
         minVersion: 'TLSv1.2',
-        ...(cas !== undefined && { ca: cas }),
-        ...(cert !== undefined && { cert }),
-        ...(key !== undefined && { key }),
+        ...given({ ca: cas, cert, key }),
       })
     } catch (error) {
       throw this.#unusable(error)

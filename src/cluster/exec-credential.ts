@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process'
 import { argumentVector, type CommandLine, commandLine, embed } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
+import { filledText, isObject } from '../errors/is-object.ts'
 import { unusable } from './kubeconfig-files.ts'
-import { isObject, objectIn } from './malformed.ts'
+import { objectIn } from './malformed.ts'
 
 // client.authentication.k8s.io: a program prints the credential of the user. client-node runs it without KUBERNETES_EXEC_INFO and
 // without a terminal for prompts, so kcert runs it and passes the result to client-node.
@@ -156,10 +158,7 @@ function credentialOf(output: string, command: string, apiVersion: string): Exec
   // JSON.parse quotes its input in its error message, and the input is a secret.
   const answer = objectIn(output)
   const status = isObject(answer?.status) ? answer.status : {}
-  const text = (field: string): string | undefined => {
-    const value = status[field]
-    return typeof value === 'string' && value !== '' ? value : undefined
-  }
+  const text = (field: string): string | undefined => filledText(status[field])
   const token = text('token')
   const certificate = text('clientCertificateData')
   const key = text('clientKeyData')
@@ -176,10 +175,6 @@ function credentialOf(output: string, command: string, apiVersion: string): Exec
   if (wrong !== undefined)
     throw unusable(`the credential program ${command} returned no credential`, { why: wrong })
   const expires = new Date(text('expirationTimestamp') ?? Number.NaN)
-  return {
-    ...(token !== undefined && { token }),
-    ...(certificate !== undefined && { certificate }),
-    ...(key !== undefined && { key }),
-    ...(!Number.isNaN(expires.getTime()) && { expiresAt: expires }),
-  }
+  const expiresAt = Number.isNaN(expires.getTime()) ? undefined : expires
+  return given({ token, certificate, key, expiresAt })
 }

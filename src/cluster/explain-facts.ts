@@ -5,9 +5,10 @@ import {
   leftPending,
 } from '../csr/controller-events.ts'
 import type { ControllerManager, ExplainFacts, Holder } from '../csr/explain/facts.ts'
+import { isObject } from '../errors/is-object.ts'
 import type { Cluster } from './cluster.ts'
 import { type ObjectOf, resources } from './kinds.ts'
-import { type ApiObject, isObject } from './malformed.ts'
+import type { ApiObject } from './malformed.ts'
 import type { ObjectsApi } from './objects.ts'
 import { getOne, listEach } from './readable.ts'
 

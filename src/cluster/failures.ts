@@ -1,10 +1,11 @@
 import type { ErrorCode } from '../errors/codes.ts'
 import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
+import { isObject } from '../errors/is-object.ts'
 import { type Advice, KcertError } from '../errors/kcert-error.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Access, UserDescription } from './credentials.ts'
 import { adviceForRight } from './forbidden.ts'
-import { type ApiObject, isObject, MalformedAnswer, objectIn } from './malformed.ts'
+import { type ApiObject, MalformedAnswer, objectIn } from './malformed.ts'
 import type { Answer, Unanswered } from './transport.ts'
 import { describeUntrusted } from './untrusted.ts'
 

@@ -1,4 +1,5 @@
 import { orUndefined } from '../errors/caught.ts'
+import { isObject } from '../errors/is-object.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
 // An API server sends JSON of a known shape and size. Anything else is never quoted: it may be a Secret.
@@ -23,8 +24,4 @@ export class MalformedAnswer extends KcertError {
 export function objectIn(text: string): ApiObject | undefined {
   const value = orUndefined((): unknown => JSON.parse(text))
   return isObject(value) ? value : undefined
-}
-
-export function isObject(value: unknown): value is ApiObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

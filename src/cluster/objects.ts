@@ -1,9 +1,11 @@
+import { given } from '../errors/given.ts'
+import { filledText, isObject } from '../errors/is-object.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { ApiCall, ApiClient, Pause } from './api-client.ts'
 import { StatusError, statusIn } from './failures.ts'
 import { shaped } from './kinds.ts'
 import type { ApiObject } from './malformed.ts'
-import { isObject, MalformedAnswer, mostObjects } from './malformed.ts'
+import { MalformedAnswer, mostObjects } from './malformed.ts'
 import { describeResource, pathOf, type Resource } from './resource.ts'
 import { servedVersion } from './served-version.ts'
 import { TooLarge } from './transport.ts'
@@ -232,13 +234,17 @@ async function readPage(
   if (!Array.isArray(list.items) && list.items !== null)
     throw new MalformedAnswer(purpose, 'an object that is not a list')
   const items = ((list.items ?? []) as unknown[]).map((item) => checkedObject(item, resource, purpose))
-  return { items: withKinds(list, items), resourceVersion: textOf(resourceVersion), next: textOf(more) }
+  return {
+    items: withKinds(list, items),
+    resourceVersion: filledText(resourceVersion),
+    next: filledText(more),
+  }
 }
 
 /** Returns an object with a name and fields of the right types, as every API server sends it. Throws MalformedAnswer. */
 export function checkedObject(value: unknown, { resource }: Resource, purpose: string): ApiObject {
   if (!isObject(value)) throw new MalformedAnswer(purpose, 'an item that is not an object')
-  if (!isObject(value.metadata) || textOf(value.metadata.name) === undefined)
+  if (!isObject(value.metadata) || filledText(value.metadata.name) === undefined)
     throw new MalformedAnswer(purpose, 'an object without metadata.name')
   const read = shaped(value, resource)
   if ('object' in read) return read.object
@@ -248,11 +254,7 @@ export function checkedObject(value: unknown, { resource }: Resource, purpose: s
 /** Items of a list have no kind and apiVersion. The list has them. */
 function withKinds({ apiVersion, kind }: ApiObject, items: readonly ApiObject[]): ApiObject[] {
   const itemKind = typeof kind === 'string' ? kind.replace(/List$/, '') : undefined
-  return items.map((item) => ({
-    ...(apiVersion !== undefined && { apiVersion }),
-    ...(itemKind !== undefined && { kind: itemKind }),
-    ...item,
-  }))
+  return items.map((item) => ({ ...given({ apiVersion, kind: itemKind }), ...item }))
 }
 
 export function metadataOf(object: object): ApiObject {
@@ -263,8 +265,4 @@ export function metadataOf(object: object): ApiObject {
 function nameIn(object: ApiObject): { name?: string } {
   const { name } = metadataOf(object)
   return typeof name === 'string' ? { name } : {}
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
 }

@@ -1,7 +1,8 @@
 import { commandLine } from '../errors/command-line.ts'
+import { isObject } from '../errors/is-object.ts'
 import type { ApiClient } from './api-client.ts'
 import { StatusError } from './failures.ts'
-import { type ApiObject, isObject, MalformedAnswer } from './malformed.ts'
+import { type ApiObject, MalformedAnswer } from './malformed.ts'
 import { describeResource, type Resource } from './resource.ts'
 
 /**

@@ -1,8 +1,9 @@
+import { isObject } from '../errors/is-object.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { ApiClient, Pause } from './api-client.ts'
 import { StatusError, statusIn } from './failures.ts'
 import type { ApiObject } from './malformed.ts'
-import { isObject, MalformedAnswer, mostObjects, objectIn } from './malformed.ts'
+import { MalformedAnswer, mostObjects, objectIn } from './malformed.ts'
 import {
   checkedObject,
   metadataOf,

@@ -177,7 +177,7 @@ html        one HTML file with what to do now and a timeline. It needs no networ
     // A file is being replaced, or an API server restarts.
     const passes = ({ code }: KcertError): boolean =>
       code === 'KCERT_UNREACHABLE' || (this.hasSeenAll && passingCodes.has(code))
-    return this.watch(flags.every, act, passes)
+    return this.watch(flags, act, { passes })
   }
 
   protected override async fail(error: KcertError): Promise<ExitCode> {

@@ -100,9 +100,7 @@ endpoint is then NOT REACHED. With -i, kcert connects to them from a control-pla
       return exit
     }
     parseDuration(flags.timeout, '--timeout')
-    if (!flags.watch) return act((text) => text)
-    // The API server may be unreachable for a moment.
-    return this.watch(flags.every, act, ({ code }) => code === 'KCERT_UNREACHABLE')
+    return this.watch(flags, act)
   }
 }
 

@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { DocumentDefect } from './documents.ts'
 import { isKubeconfig, type Kubeconfig, readKubeconfig } from './kubeconfig.ts'
@@ -28,8 +29,7 @@ export async function openKubeconfig(content: Uint8Array | string): Promise<Open
   return {
     root,
     kubeconfig,
-    ...(malformed === undefined ? {} : { malformed }),
-    ...(refusal === undefined ? {} : { refusal }),
+    ...given({ malformed, refusal }),
   }
 }
 

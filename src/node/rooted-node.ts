@@ -1,4 +1,5 @@
 import { posix } from 'node:path'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Expected, FileContent, FileFacts, NodeAccess, NodeCall } from '../pki/node-access.ts'
 import { writeFailure } from './write-failure.ts'
@@ -78,8 +79,7 @@ export function rootedNode(node: NodeAccess, root: string): NodeAccess {
       return {
         ...(file ?? { found: 'absent' as const }),
         path: asked,
-        ...(linkTarget !== undefined && { linkTarget }),
-        ...(linkedAt !== undefined && { linkedAt }),
+        ...given({ linkTarget, linkedAt }),
       }
     })
   }

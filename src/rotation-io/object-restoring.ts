@@ -1,5 +1,6 @@
-import { type ApiObject, isObject } from '../cluster/malformed.ts'
+import type { ApiObject } from '../cluster/malformed.ts'
 import { metadataOf } from '../cluster/objects.ts'
+import { isObject } from '../errors/is-object.ts'
 import { movedFlags } from '../rotation/touched-files.ts'
 import { encryptionAlgorithmOf, extraArgsOf } from '../site/definitions.ts'
 import { withEncryptionAlgorithm, withExtraArgs } from './extra-args.ts'

@@ -12,6 +12,7 @@ import type { RequestsApi } from '../../csr/requests-api.ts'
 import type { SigningRequest } from '../../csr/signing-request.ts'
 import { type Wait, waitForCertificate } from '../../csr/waiting.ts'
 import { commandLine } from '../../errors/command-line.ts'
+import { given } from '../../errors/given.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { type Certificate, readCertificates, writeCertificates } from '../../x509/certificate.ts'
 import { writePrivateKey } from '../../x509/new-key.ts'
@@ -34,8 +35,7 @@ export async function settledRequest(
   const found = await waitForCertificate(api, {
     name,
     signal,
-    ...(uid === undefined ? {} : { uid }),
-    ...(wait.onChange === undefined ? {} : { onChange: wait.onChange }),
+    ...given({ uid, onChange: wait.onChange }),
   })
   if (found === undefined) throw noSuchRequest(name)
   const state = stateOf(found)
@@ -65,8 +65,7 @@ export function fitCertificate(object: SigningRequest, { key, ca, acceptsNames, 
   if (object.certificate === undefined || stateOf(object) === 'denied') throw notIssued(object)
   const chain = issuedChain(object)
   const checks = checkCertificate(chain[0], object, {
-    ...(key === undefined ? {} : { key: { publicKey: key.publicKey, place: key.file } }),
-    ...(ca === undefined ? {} : { ca }),
+    ...given({ key: key && { publicKey: key.publicKey, place: key.file }, ca }),
     now,
   })
   refuseUnfit(checks, object, { acceptsNames })

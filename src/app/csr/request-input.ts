@@ -2,6 +2,7 @@ import { type RequestEntry, requestsOf } from '../../ca/request-file.ts'
 import { readSigningRequests } from '../../csr/manifest-reading.ts'
 import type { SigningRequest } from '../../csr/signing-request.ts'
 import { commandLine } from '../../errors/command-line.ts'
+import { given } from '../../errors/given.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { sourceName } from '../../errors/source-name.ts'
 import { looksLikePem, readPem, writePem } from '../../x509/pem.ts'
@@ -75,17 +76,16 @@ function withFlags(object: SigningRequest, flags: RequestFlags): SigningRequest 
   const expirationSeconds = flags['expiration-seconds']
   return {
     ...object,
-    ...(signer === undefined ? {} : { signerName: signer }),
-    ...(usage === undefined || usage.length === 0 ? {} : { usages: wordsOf(usage) }),
-    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
-    ...(requester === undefined ? {} : { username: requester }),
-    ...(groups === undefined || groups.length === 0 ? {} : { groups: wordsOf(groups) }),
+    ...given({ signerName: signer, usages: wordsOf(usage), expirationSeconds, username: requester }),
+    ...given({ groups: wordsOf(groups) }),
   }
 }
 
 /** Returns the values of a flag that can be repeated, and can have several comma-separated values. */
-function wordsOf(values: readonly string[]): string[] {
-  return values.flatMap((value) => value.split(',')).map((word) => word.trim())
+/** Returns the words of a repeated flag, which may contain several in one value; undefined without any. */
+export function wordsOf(values: readonly string[] = []): string[] | undefined {
+  const words = values.flatMap((value) => value.split(',')).map((word) => word.trim())
+  return words.length === 0 ? undefined : words
 }
 
 function chosen(

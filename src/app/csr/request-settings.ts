@@ -22,6 +22,7 @@ import { sourceName } from '../../errors/source-name.ts'
 import { readCfsslRequest } from '../../pki/cfssl-request.ts'
 import { keyTypeName, parseKeyType } from '../../x509/new-key.ts'
 import type { RequestFlagValues } from './request-flags.ts'
+import { wordsOf } from './request-input.ts'
 
 const presets = ['cfssl', 'user', 'kubelet-client', 'kubelet-serving', 'service'] as const
 const kinds = [...presets, 'kubeadm', 'cn'] as const
@@ -125,15 +126,10 @@ function unfitBeside(kind: (typeof kinds)[number], flags: RequestFlagValues): st
  */
 export async function settingsOf(flags: RequestFlagValues, context: Context): Promise<RequestSpec> {
   const spec = flags.cfssl === undefined ? specOfFlags(flags) : await specOfCfssl(flags.cfssl, flags, context)
-  const { name, signer, usage = [], 'key-type': keyType, 'expiration-seconds': expirationSeconds } = flags
+  const { name, signer, usage, 'key-type': keyType, 'expiration-seconds': expirationSeconds } = flags
   return {
     ...spec,
-    ...(name === undefined ? {} : { objectName: name }),
-    ...(signer === undefined ? {} : { signerName: signer }),
-    ...(usage.length === 0
-      ? {}
-      : { usages: usage.flatMap((one) => one.split(',')).map((one) => one.trim()) }),
-    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+    ...given({ objectName: name, signerName: signer, usages: wordsOf(usage), expirationSeconds }),
     ...(keyType === undefined ? {} : { keyType: parseKeyType(keyType) }),
   }
 }

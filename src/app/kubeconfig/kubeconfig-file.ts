@@ -26,6 +26,15 @@ export const embeddingFlags = {
   'by-path': Flag.boolean('same as --no-embed-certs'),
 }
 
+/** The flags of the commands that edit a kubeconfig in place. */
+export const editFlags = {
+  ...embeddingFlags,
+  'dry-run': Flag.boolean('show the change without writing it'),
+  verify: Flag.boolean('connect to the API server of every context and show how it identifies the user'),
+  'request-timeout': Flag.clusterFlags['request-timeout'],
+  output: Flag.reportFormat(),
+}
+
 /** True with --no-embed-certs. */
 export function storesPaths(flags: FlagsOf<typeof embeddingFlags>): boolean {
   return flags['by-path'] || !flags['embed-certs']

@@ -4,8 +4,10 @@ import { parseDuration } from '../../cli/instant.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import { progressOn } from '../../cli/progress.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
+import { onKcertError } from '../../errors/caught.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
+import { given } from '../../errors/given.ts'
 import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { evaluate, probeReport } from '../../probe/evaluation.ts'
 import type { EndpointReport, ProbeReport } from '../../probe/report.ts'
@@ -149,12 +151,7 @@ async function givenTrust(job: ProbeJob, context: Context): Promise<GivenTrust> 
     anchor('etcd CA', job['etcd-ca']),
     clientIn(job, context),
   ])
-  return {
-    ...(clusterCa !== undefined && { clusterCa }),
-    ...(kubeletCa !== undefined && { kubeletCa }),
-    ...(etcdCa !== undefined && { etcdCa }),
-    ...(client !== undefined && { client }),
-  }
+  return given({ clusterCa, kubeletCa, etcdCa, client })
 }
 
 /** As in kubectl, but certificate and key may be in one file, as a kubelet's are. */
@@ -215,16 +212,14 @@ async function targetsOfCluster(
   const errors: KcertError[] = []
   const notes: string[] = []
   const read = async (section: ProbeSection): Promise<ProbeTarget[]> => {
-    try {
-      const targets = await readers[section]()
-      if (targets.length === 0) notes.push(emptyNotes[section])
-      return targets
-    } catch (error) {
-      if (!(error instanceof KcertError)) throw error
+    const unread = onKcertError((error) => {
       errors.push(error)
       notes.push(`${section}: ${wordsOf(error)}`)
-      return []
-    }
+      return undefined
+    })
+    const targets = await readers[section]().catch(unread)
+    if (targets?.length === 0) notes.push(emptyNotes[section])
+    return targets ?? []
   }
   const targets = (await Promise.all(probeSections.filter((one) => sections.has(one)).map(read))).flat()
   // Without any server to probe, the reason is the result.
@@ -272,14 +267,14 @@ async function webhooksFrom(site: Site, job: ProbeJob, context: Context): Promis
   const [origin] = site.inventory.nodes
     .filter(({ role }) => role === 'control-plane')
     .map(({ name: node }) => ({ node, dial: (host: string, port: number) => site.dial(node, host, port) }))
-  try {
-    const targets = await withCluster(context, job, ({ objects }) => webhookTargets(objects, origin))
+  const found = withCluster(context, job, async ({ objects }): Promise<Found> => {
+    const targets = await webhookTargets(objects, origin)
     return { targets, notes: targets.length === 0 ? [emptyNotes.webhooks] : [], errors: [] }
-  } catch (error) {
-    // The nodes were still reached, without an API server.
-    if (!(error instanceof KcertError)) throw error
-    return { targets: [], notes: [`webhooks: ${wordsOf(error)}`], errors: [error] }
-  }
+  })
+  // The nodes were still reached, without an API server.
+  return found.catch(
+    onKcertError((error) => ({ targets: [], notes: [`webhooks: ${wordsOf(error)}`], errors: [error] })),
+  )
 }
 
 function lostNode({ inventory }: Site, node: string, error: KcertError): ProbeTarget {

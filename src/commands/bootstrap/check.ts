@@ -4,7 +4,6 @@ import * as Flag from '../../cli/flags.ts'
 import { renderReport, stdoutView } from '../../cli/view.ts'
 import { type Frame, WatchingCommand, watchFlags } from '../../cli/watching-command.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
-import type { KcertError } from '../../errors/kcert-error.ts'
 import { renderProgress } from '../../output/bootstrap.ts'
 
 export default class BootstrapCheck extends WatchingCommand {
@@ -66,9 +65,6 @@ Kubernetes 1.34 and older keep requests that are approved and never signed.`
       isReady = report.verdict === 'joined' && report.ready === true
       return report.verdict === 'joined' ? exitCodes.done : exitCodes.no
     }
-    if (!flags.watch) return act((text) => text)
-    // The API server may be restarting while a control-plane node joins.
-    const isPassing = ({ code }: KcertError): boolean => code === 'KCERT_UNREACHABLE'
-    return this.watch(flags.every, act, isPassing, () => isReady)
+    return this.watch(flags, act, { isOver: () => isReady })
   }
 }

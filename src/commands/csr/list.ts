@@ -5,7 +5,6 @@ import { type Frame, WatchingCommand, watchFlags } from '../../cli/watching-comm
 import { requestStates } from '../../csr/life.ts'
 import { podResourceNameOf, resourceNameOf } from '../../csr/request-name.ts'
 import type { ExitCode } from '../../errors/codes.ts'
-import type { KcertError } from '../../errors/kcert-error.ts'
 import { renderRequestList } from '../../output/csr-list.ts'
 import { renderPodRequestList } from '../../output/csr-pods.ts'
 
@@ -76,9 +75,7 @@ v1beta1 is enabled. They need no approval. kube-controller-manager deletes each 
       })
       return this.answer(frame(text, now))
     }
-    if (!flags.watch) return act((text) => text)
-    const isPassing = ({ code }: KcertError): boolean => code === 'KCERT_UNREACHABLE'
-    return this.watch(flags.every, act, isPassing)
+    return this.watch(flags, act)
   }
 }
 

@@ -2,7 +2,7 @@ import { isAbsolute, join } from 'node:path'
 import { readBundle } from '../../app/ca/bundle.ts'
 import {
   editFile,
-  embeddingFlags,
+  editFlags,
   exitOfContexts,
   readKubeconfigFile,
   storesPaths,
@@ -60,11 +60,7 @@ kubeconfig is replaced atomically and keeps its mode and owner. The previous con
       { exclusive: ['all-clusters'] },
     ),
     'all-clusters': Flag.boolean('change every cluster of the file'),
-    ...embeddingFlags,
-    'dry-run': Flag.boolean('show the change without writing it'),
-    verify: Flag.boolean('connect to the API server of every context and show how it identifies the user'),
-    'request-timeout': Flag.clusterFlags['request-timeout'],
-    output: Flag.reportFormat(),
+    ...editFlags,
   }
 
   protected override async perform() {

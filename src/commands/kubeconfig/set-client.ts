@@ -2,7 +2,7 @@ import { isAbsolute, join } from 'node:path'
 import { keyOfUser, readClientPair } from '../../app/kubeconfig/client-pair.ts'
 import {
   editFile,
-  embeddingFlags,
+  editFlags,
   exitOfContexts,
   readKubeconfigFile,
   storesPaths,
@@ -63,11 +63,7 @@ certificate and key match, and that the certificate has not expired.
     ),
     'password-file': Flag.value('FILE', 'file with the password of the key on its first line'),
     user: Flag.value('NAME', "user to change (default that of the file's current-context, or the only one)"),
-    ...embeddingFlags,
-    'dry-run': Flag.boolean('show the change without writing it'),
-    verify: Flag.boolean('connect to the API server of every context and show how it identifies the user'),
-    'request-timeout': Flag.clusterFlags['request-timeout'],
-    output: Flag.reportFormat(),
+    ...editFlags,
   }
 
   protected override async perform() {

@@ -2,6 +2,7 @@ import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import * as Flag from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { given } from '../../errors/given.ts'
 import { renderDiscovery, renderInventory } from '../../output/discovery.ts'
 import { accessFor, accessForms } from '../../rotation/discovery.ts'
 import { discover } from '../../rotation-io/discovering.ts'
@@ -75,9 +76,7 @@ untested releases, and one CA for several roles.`
     const { 'ssh-user': sshUser, 'ssh-config': sshConfig, become, local, out, force } = flags
     const access = accessFor({
       access: flags.access,
-      ...(sshUser !== undefined && { sshUser }),
-      ...(sshConfig !== undefined && { sshConfig }),
-      ...(become !== undefined && { become }),
+      ...given({ sshUser, sshConfig, become }),
     })
     if (sshConfig !== undefined) checkSshConfig(sshConfig)
     if (!flags['dry-run']) {

@@ -6,7 +6,7 @@ import type { Candidate } from './candidate.ts'
 import type { ApprovalFacts } from './facts.ts'
 import { accessCommand, nodeAccessOf } from './node-access.ts'
 import { evaluated, type OnViolation, outOfScope, type Policy, withLookups } from './policy.ts'
-import { approvalRule, nodeNameFinding, requestFindings } from './request-rules.ts'
+import { approvalRule, nodeNameFinding, ownIdentityFinding, requestFindings } from './request-rules.ts'
 
 export interface KubeletClientSettings {
   readonly name?: string
@@ -43,17 +43,11 @@ const notAsked = approvalRule('access-review', 'entitlement').unknown(
   { fix: 'correct the broken rule first' },
 )
 
-function requesterFinding({ object: { username }, request }: Candidate): Finding {
-  const { met, unmet, unknown } = approvalRule('requester', 'identity')
-  if (username === undefined)
-    return unknown('the requester is unknown', { fix: 'check spec.username of the object' })
-  const isNode = nodeNameOf(username) !== undefined
-  if (!isNode) return met(`${quoted(username)} bootstraps a node`)
-  return username === request.subject.commonName
-    ? met(`${quoted(username)} requests its own identity`)
-    : unmet(`${quoted(username)} requests the identity of ${quoted(request.subject.commonName ?? '')}`, {
-        fix: 'deny it: a node must not get the identity of another node',
-      })
+function requesterFinding(candidate: Candidate): Finding {
+  const { username } = candidate.object
+  if (username !== undefined && nodeNameOf(username) === undefined)
+    return approvalRule('requester', 'identity').met(`${quoted(username)} bootstraps a node`)
+  return ownIdentityFinding(candidate, 'deny it: a node must not get the identity of another node')
 }
 
 async function lookup(candidate: Candidate, facts: ApprovalFacts, newNodesOnly: boolean): Promise<Finding[]> {

@@ -1,12 +1,18 @@
 import { commandLine } from '../../errors/command-line.ts'
 import { isMappedIpv4 } from '../../x509/ip.ts'
-import { listed, quoted } from '../quoting.ts'
+import { listed } from '../quoting.ts'
 import type { Finding } from '../rule.ts'
 import { kubeletServing, nodeNameOf, nodesGroup } from '../signers.ts'
 import { type Cidr, isInRanges, isSpecialAddress } from './addresses.ts'
 import type { Candidate } from './candidate.ts'
 import { evaluated, type OnViolation, outOfScope, type Policy, withLookups } from './policy.ts'
-import { approvalRule, nameCountFindings, nodeNameFinding, requestFindings } from './request-rules.ts'
+import {
+  approvalRule,
+  nameCountFindings,
+  nodeNameFinding,
+  ownIdentityFinding,
+  requestFindings,
+} from './request-rules.ts'
 import { namesNotCompared, type ServingNameOptions, servingNameFindings } from './serving-names.ts'
 
 export interface KubeletServingSettings extends Partial<ServingNameOptions> {
@@ -63,10 +69,11 @@ export function kubeletServingPolicy(settings: KubeletServingSettings = {}): Pol
 
 function ownFindings(candidate: Candidate, options: KubeletServingOptions): Finding[] {
   const { dns, ip, ipBytes } = candidate.request.subjectAltNames
+  const { commonName = '' } = candidate.request.subject
   return [
     ...requestFindings(candidate),
     nodeNameFinding(candidate),
-    requesterFinding(candidate),
+    ownIdentityFinding(candidate, commandLine`the kubelet itself must submit it, as ${commonName}`),
     groupFinding(candidate),
     namesFinding(
       'no-wildcard',
@@ -93,18 +100,6 @@ function ownFindings(candidate: Candidate, options: KubeletServingOptions): Find
 /** True for an IPv4-mapped IPv6 address; also true when the bytes are unavailable. */
 function isMapped(bytes: Uint8Array | undefined): boolean {
   return bytes === undefined || isMappedIpv4(bytes)
-}
-
-function requesterFinding({ object: { username }, request }: Candidate): Finding {
-  const { met, unmet, unknown } = approvalRule('requester', 'identity')
-  const commonName = request.subject.commonName ?? ''
-  if (username === undefined)
-    return unknown('the requester is unknown', { fix: 'check spec.username of the object' })
-  return username === commonName
-    ? met(`${quoted(username)} requests its own identity`)
-    : unmet(`${quoted(username)} requests the identity of ${quoted(commonName)}`, {
-        fix: commandLine`the kubelet itself must submit it, as ${commonName}`,
-      })
 }
 
 function groupFinding({ object: { username, groups } }: Candidate): Finding {

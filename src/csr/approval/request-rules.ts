@@ -203,6 +203,17 @@ export function nameCountFindings(
   ]
 }
 
+/** Returns the finding for the rule that a node requests only its own identity; `fix` is for another one. */
+export function ownIdentityFinding({ object: { username }, request }: Candidate, fix: string): Finding {
+  const { met, unmet, unknown } = approvalRule('requester', 'identity')
+  const { commonName = '' } = request.subject
+  if (username === undefined)
+    return unknown('the requester is unknown', { fix: 'check spec.username of the object' })
+  return username === commonName
+    ? met(`${quoted(username)} requests its own identity`)
+    : unmet(`${quoted(username)} requests the identity of ${quoted(commonName)}`, { fix })
+}
+
 /** Returns the finding for the rule of every kubelet request: its common name is that of a node. */
 export function nodeNameFinding({ request: { subject } }: Candidate): Finding {
   // Upstream compares only the prefix, and so signs for a node with an empty name.
