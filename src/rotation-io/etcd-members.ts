@@ -1,14 +1,16 @@
+import { withoutBrackets } from '../errors/host-port.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
-import type { EtcdMemberSnapshot } from '../rotation/snapshot.ts'
+import type { ComponentSnapshot, EtcdMemberSnapshot } from '../rotation/snapshot.ts'
 import { ownProcess } from '../site/definitions.ts'
 import { etcdStateIn } from '../site/etcd-metrics.ts'
 import { etcdChain } from '../site/handshakes.ts'
 import { healthStatus } from '../site/health.ts'
-import { readHttp } from '../site/http-call.ts'
+import { callHttps, readHttp } from '../site/http-call.ts'
 import { healthOf } from '../site/listening.ts'
-import type { Site } from '../site/site.ts'
+import { textOf } from '../site/node-files.ts'
+import { nodeNamed, type Site } from '../site/site.ts'
 
 const timeoutMs = 5_000
 
@@ -27,6 +29,32 @@ export async function etcdMember(site: Site, node: NodeAccess, flags: Flags): Pr
   ])
   const process = { startedAtMs, flags: flagsOf(running.argv), isHealthy: status === 200 }
   return { ...about, process, ...state, served: { client, peer } }
+}
+
+/**
+ * Returns the ID of the member that an API server reaches at an endpoint, such as a load balancer; undefined if none answers. The
+ * certificate of the server does not identify the member: another etcd on its node may use the same one.
+ */
+export async function memberIdAt(
+  site: Pick<Site, 'node' | 'dial'>,
+  { node, flags }: Pick<ComponentSnapshot, 'node' | 'flags'>,
+  { protocol, hostname, port }: URL,
+): Promise<string | undefined> {
+  const paths = ['etcd-cafile', 'etcd-certfile', 'etcd-keyfile'].flatMap((flag) => flags[flag] ?? [])
+  if (protocol !== 'https:' || paths.length < 3) return undefined
+  try {
+    const files = await nodeNamed(site, node).readFiles(paths, { timeoutMs: 15_000 })
+    const [ca, certificate, key] = files.map((file) => (file.found === 'file' ? textOf(file) : undefined))
+    if (ca === undefined || certificate === undefined || key === undefined) return undefined
+    const name = withoutBrackets(hostname)
+    const stream = site.dial(node, name, Number(port || 443))
+    const trust = { ca, name }
+    const call = { stream, path: '/metrics', client: { certificate, key }, trust, timeoutMs }
+    const { status, body } = await callHttps(call)
+    return status === 200 ? etcdStateIn(body).memberId : undefined
+  } catch {
+    return undefined
+  }
 }
 
 async function stateOf(

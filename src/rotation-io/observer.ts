@@ -5,10 +5,12 @@ import { onKcertError } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
 import type { CertificateRecord } from '../rotation/certificate-record.ts'
+import { endpointKey, otherEndpoints } from '../rotation/etcd/endpoints.ts'
 import { inventoryNode } from '../rotation/inventory.ts'
 import { manualRotation, type PhaseTable } from '../rotation/phase-table.ts'
 import type { Observer } from '../rotation/ports.ts'
 import type {
+  ComponentSnapshot,
   HandshakeSnapshot,
   NodeSnapshot,
   Observed,
@@ -25,7 +27,7 @@ import { aheadMsOf, type Site } from '../site/site.ts'
 import { caBundles, workloads } from '../site/workloads.ts'
 import { backends } from './backends.ts'
 import { readIndex } from './copies.ts'
-import { etcdMember } from './etcd-members.ts'
+import { etcdMember, memberIdAt } from './etcd-members.ts'
 import { type NodeObservation, NodeWatch } from './node-watch.ts'
 import {
   clusterInfo,
@@ -46,6 +48,8 @@ export class SiteObserver implements Observer {
   readonly stored: StoredWatch
   readonly planes: ControlPlanes
   readonly table: PhaseTable
+  /** IDs of the members at endpoints of API servers that are not addresses of members. Each is read once: waits observe twice a second. */
+  readonly endpoints = new Map<string, string>()
   private readonly watches = new Map<string, NodeWatch>()
 
   /** `table`: the playbook of the rotation that is observed. */
@@ -236,18 +240,40 @@ async function etcdMembers(from: Observation): Promise<Sections['etcdMembers']> 
     const flags = observation instanceof KcertError ? undefined : observation?.etcd
     return node === undefined || flags === undefined ? [] : [await etcdMember(from.site, node, flags)]
   })
-  return found.flat()
+  return reachedBy(from, found.flat())
+}
+
+/** Adds the endpoints of API servers that are not addresses of members, but lead to a member that this one knows. */
+async function reachedBy(
+  from: Observation,
+  members: Sections['etcdMembers'],
+): Promise<Sections['etcdMembers']> {
+  const { site, observer } = from
+  await onEach(await apisOf(from), async (api) => {
+    for (const { url } of otherEndpoints(api, members)) {
+      const key = url === null ? undefined : endpointKey(api.node, url)
+      if (url === null || key === undefined || observer.endpoints.has(key)) continue
+      const id = await memberIdAt(site, api, url)
+      if (id !== undefined) observer.endpoints.set(key, id)
+    }
+  })
+  const found = [...observer.endpoints]
+  return members.map((member) => {
+    const reachedAt = found.flatMap(([key, id]) => (member.state?.known.includes(id) ? [key] : []))
+    return reachedAt.length === 0 ? member : { ...member, reachedAt }
+  })
 }
 
 const noTable = { atMs: 0, certificates: new Map() }
 
+async function apisOf(from: Observation): Promise<readonly ComponentSnapshot[]> {
+  const components = (await from.observations()).flatMap((observation) => observation.components)
+  return apiServers({ ...noTable, components })
+}
+
 /** One answer for each API server that is defined on a node, also for one that does not run. */
 async function servedKeys(from: Observation): Promise<Sections['servedKeys']> {
-  const apis = apiServers({
-    ...noTable,
-    components: (await from.observations()).flatMap(({ components }) => components),
-  })
-  return onEach(apis, async ({ id: process, node }) => ({
+  return onEach(await apisOf(from), async ({ id: process, node }) => ({
     process,
     keyIds: await reading(() => servedKeyIds(from.site, node)),
   }))

@@ -82,6 +82,8 @@ export interface EtcdMemberSnapshot {
   readonly unread?: string
   /** The chains that it serves to clients and to other members, leaf first; empty when it does not answer. */
   readonly served: { readonly client: readonly Digest[]; readonly peer: readonly Digest[] }
+  /** Endpoints at which API servers reached a member that it knows, beside the members' own addresses: endpointKey of etcd/endpoints.ts. */
+  readonly reachedAt?: readonly string[]
 }
 
 export interface EtcdState {

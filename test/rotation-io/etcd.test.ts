@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest'
+import { createServer as createHttp, type Server } from 'node:http'
+import { createServer as createHttps } from 'node:https'
+import { connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
 import { actionsOf } from '../../src/rotation/action.ts'
 import { etcdPlaybook } from '../../src/rotation/etcd/playbook.ts'
 import { keyTypeOf, otherNewCas } from '../../src/rotation/key-type.ts'
@@ -27,11 +30,12 @@ function manifest(program: string, flags: Readonly<Record<string, string>>): str
   return `apiVersion: v1\nkind: Pod\nmetadata:\n  name: ${program}\nspec:\n  containers:\n  - name: ${program}\n    image: ${program}:1\n    command:\n    - ${program}\n${words.join('')}`
 }
 
-function controlPlane(name: string): MemoryNode {
-  const node = new MemoryNode(
-    name,
-    controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z'), nodeName: name }),
-  )
+function controlPlane(
+  name: string,
+  servers: Readonly<Record<string, string>> = {},
+  madeAt = new Date('2026-11-01T00:00:00Z'),
+): MemoryNode {
+  const node = new MemoryNode(name, controlPlaneTree({ madeAt, nodeName: name }))
   const put = (program: string, flags: Readonly<Record<string, string>>) =>
     node.files.set(`/etc/kubernetes/manifests/${program}.yaml`, {
       content: Buffer.from(manifest(program, flags)),
@@ -42,6 +46,7 @@ function controlPlane(name: string): MemoryNode {
     'requestheader-client-ca-file': `${pki}/front-proxy-ca.crt`,
     'etcd-cafile': `${pki}/etcd/ca.crt`,
     'etcd-certfile': `${pki}/apiserver-etcd-client.crt`,
+    ...servers,
   })
   put('etcd', {
     'cert-file': `${pki}/etcd/server.crt`,
@@ -104,6 +109,70 @@ test('observes members without a process, with the files of member and API serve
   expect(target.changes.map(({ ca, oldCa, newCa }) => [ca, oldCa.subject, newCa.subject])).toEqual([
     ['etcd', 'CN=etcd-ca', 'CN=etcd-ca-2'],
   ])
+})
+
+async function portOf(server: Server): Promise<number> {
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  onTestFinished(() => void server.close())
+  return (server.address() as { port: number }).port
+}
+
+/** Returns metrics with the ID of a member, as etcd 3.6 writes them. */
+function metricsOf(id: string): string {
+  return [
+    `etcd_server_id{server_id="${id}"} 1`,
+    'etcd_server_is_leader 1',
+    'etcd_server_is_learner 0',
+    'etcd_server_proposals_applied_total 1',
+    `etcd_network_known_peers{Local="${id}",Remote="a1"} 1`,
+    `etcd_network_known_peers{Local="${id}",Remote="a2"} 1\n`,
+  ].join('\n')
+}
+
+test.for([
+  ['https://cp1:8443', 'a1', 200, ['cp1 cp1:8443']],
+  // Another member, on another node.
+  ['https://cp1:8443', 'a2', 200, ['cp1 cp1:8443']],
+  // Another etcd on the node, with the same certificates.
+  ['https://cp1:8443', 'b2', 200, undefined],
+  ['https://cp1:8443', 'a1', 404, undefined],
+  // The certificate is not for this name.
+  ['https://etcd.example:8443', 'a1', 200, undefined],
+  ['http://cp1:8443', 'a1', 200, undefined],
+] as const)('%s leads to the member %s with status %i: %s', async ([servers, id, status, reachedAt]) => {
+  const key = 'etcd-keyfile'
+  const flags = { 'etcd-servers': servers, [key]: `${pki}/apiserver-etcd-client.key` }
+  const node = controlPlane('cp1', flags, new Date(Date.now() - 3_600_000))
+  const argv = ['etcd', '--listen-metrics-urls=http://127.0.0.1:2381']
+  node.processes = [{ program: 'etcd', pid: 1, startTicks: 1, startedAt: new Date(0), argv } as never]
+  const nodes = new Map([['cp1', node]])
+  const ports = {
+    2381: await portOf(createHttp((_, answer) => void answer.end(metricsOf('a1')))),
+    8443: await portOf(
+      createHttps(
+        {
+          cert: node.files.get(`${pki}/etcd/server.crt`)!.content,
+          key: node.files.get(`${pki}/etcd/server.key`)!.content,
+          ca: node.files.get(`${pki}/etcd/ca.crt`)!.content,
+          requestCert: true,
+        },
+        (_, answer) => void answer.writeHead(status).end(metricsOf(id)),
+      ),
+    ),
+  }
+  const dialled: number[] = []
+  const dial = (_node: string, _host: string, port: number) => {
+    dialled.push(port)
+    return connect({ host: '127.0.0.1', port: ports[port as 2381 | 8443] })
+  }
+  const observer = new SiteObserver({ ...(await sitesOf(nodes))(), dial }, etcdPlaybook)
+  const { etcdMembers } = await observer.observe(sections)
+  expect(etcdMembers.map(({ state, reachedAt: its }) => [state?.memberId, its])).toEqual([['a1', reachedAt]])
+  if (reachedAt === undefined) return
+  // Later observations do not connect again.
+  dialled.length = 0
+  expect((await observer.observe(sections)).etcdMembers[0]?.reachedAt).toEqual(reachedAt)
+  expect(dialled).not.toContain(8443)
 })
 
 test('the page’s rotation does not read the members of etcd', async () => {

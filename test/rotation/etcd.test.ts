@@ -644,29 +644,37 @@ test.for([
   ['unix:///run/etcd.sock', '(not a URL)'],
   ['10.1.0.1', '(not a URL)'],
   ['', '(not a URL)'],
-  [undefined, ''],
-] as const)('an API server with --etcd-servers=%s uses another etcd: %s', async ([servers, named]) => {
-  const scene = sceneOf()
-  const { observed, target } = await observeIn(scene)
-  const etcdMembers = observed.etcdMembers.map((one, index) => {
-    return { ...one, flags: { ...one.flags, 'advertise-client-urls': `https://10.1.0.${index}:2379` } }
-  })
-  const components = observed.components.map(({ flags: { 'etcd-servers': _, ...flags }, ...one }) =>
-    one.id === 'cp2/kube-apiserver'
-      ? { ...one, flags: servers === undefined ? flags : { ...flags, 'etcd-servers': servers } }
-      : { ...one, flags: { ...flags, 'etcd-servers': 'https://127.0.0.1:2379' } },
-  )
-  const found = etcdPlaybook.preflight(
-    { ...observed, components, etcdMembers },
-    target,
-    phaseOf(etcdPlaybook, 1),
-  )
-  const start =
-    'API servers connect to an etcd that does not run as a static pod on the nodes of this cluster: '
-  expect(found.map(({ what }) => what)).toEqual(
-    named === undefined ? [] : [`${start}cp2/kube-apiserver --etcd-servers=${named}`],
-  )
-})
+  [undefined, '(not a URL)'],
+  ['https://10.9.0.1:2379', undefined, ['cp2 10.9.0.1:2379']],
+  ['https://etcd.example:443', undefined, ['cp2 etcd.example']],
+  // Another address in the network of the other node.
+  ['https://etcd.example:2379', 'etcd.example:2379', ['cp1 etcd.example:2379']],
+  ['https://etcd.example:2379,https://10.9.0.2:2379', '10.9.0.2:2379', ['cp2 etcd.example:2379']],
+] as const)(
+  'an API server with --etcd-servers=%s uses another etcd: %s',
+  async ([servers, named, reachedAt]) => {
+    const scene = sceneOf()
+    const { observed, target } = await observeIn(scene)
+    const etcdMembers = observed.etcdMembers.map((one, index) => {
+      const flags = { ...one.flags, 'advertise-client-urls': `https://10.1.0.${index}:2379` }
+      return { ...one, flags, ...(index === 0 && reachedAt && { reachedAt }) }
+    })
+    const components = observed.components.map(({ flags: { 'etcd-servers': _, ...flags }, ...one }) =>
+      one.id === 'cp2/kube-apiserver'
+        ? { ...one, flags: servers === undefined ? flags : { ...flags, 'etcd-servers': servers } }
+        : { ...one, flags: { ...flags, 'etcd-servers': 'https://127.0.0.1:2379' } },
+    )
+    const found = etcdPlaybook.preflight(
+      { ...observed, components, etcdMembers },
+      target,
+      phaseOf(etcdPlaybook, 1),
+    )
+    const start = 'endpoints of API servers at which no etcd member of this cluster was found: '
+    expect(found.map(({ what }) => what)).toEqual(
+      named === undefined ? [] : [`${start}cp2/kube-apiserver --etcd-servers=${named}`],
+    )
+  },
+)
 
 test.for([
   ['', undefined],

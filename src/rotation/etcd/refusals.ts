@@ -1,4 +1,3 @@
-import { isLoopback, withoutBrackets } from '../../errors/host-port.ts'
 import { shortList } from '../../errors/short-list.ts'
 import { changedChoice } from '../fixed-choices.ts'
 import { otherNewCas } from '../key-type.ts'
@@ -19,7 +18,6 @@ import {
 import {
   apiServers,
   certificatesIn,
-  type EtcdMemberSnapshot,
   fileAt,
   fileKey,
   type Observed,
@@ -30,6 +28,7 @@ import { bundleOf, changeOf, isPlanned, type Target } from '../target.ts'
 import { beganWithUnknownClients } from '../target-reading.ts'
 import { etcdTestedMinors, untestedVersions } from '../tested-versions.ts'
 import { upgradeInProgress } from '../upgrades.ts'
+import { otherEndpoints } from './endpoints.ts'
 import { etcdLeafFiles, isOfNewCa, servingFlags, trustFiles, trustFlags } from './members.ts'
 import { etcdRotation, etcdRow } from './phase-table.ts'
 import { quorumGaps } from './quorum.ts'
@@ -88,52 +87,29 @@ function otherChoice(observed: Snapshot, { etcdClients }: Target): readonly Refu
   return isOther ? [changedChoice(etcdRotation, 'etcdClients', 'unknown', etcdClients)] : []
 }
 
-/** An API server with another etcd would lose it: kcert changes only the members that it finds. */
 function externalEtcd(observed: Snapshot): readonly Refusal[] {
   const { etcdMembers } = observed
-  const found = apiServers(observed).flatMap(({ id, node, flags }) => {
-    const { 'etcd-servers': servers, 'etcd-servers-overrides': overrides } = flags
-    // One resource with its own etcd: "/events#https://10.0.0.1:2379;https://10.0.0.2:2379".
-    const overriding = overrides?.replace(/[^,#]*#/g, '').replaceAll(';', ',')
-    return Object.entries({
-      'etcd-servers': servers,
-      'etcd-servers-overrides': overriding || undefined,
-    }).flatMap(([flag, list]) => {
-      const others = urlsIn(list).filter(
-        (url) => !etcdMembers.some((member) => isOfMember(url, member, node)),
-      )
-      const isAbsent = flag === 'etcd-servers' && list === undefined
-      const hosts = others.map((url) => url?.host || '(not a URL)').join()
-      return others.length > 0 || isAbsent ? [`${id} --${flag}=${hosts}`] : []
-    })
-  })
-  const what =
-    etcdMembers.length === 0
-      ? 'no etcd member runs as a static pod on the nodes of this cluster'
-      : 'API servers connect to an etcd that does not run as a static pod on the nodes of this cluster'
-  return when(etcdMembers.length === 0 || found.length > 0, {
-    what: found.length === 0 ? what : `${what}: ${shortList(found)}`,
-    why: 'kcert rotates the CA of stacked etcd, which kubeadm runs on control-plane nodes. For external etcd, see "Rotate the CA of external etcd by hand" in docs/guides/rotate-ca.md. If these are names of stacked members, set the flag to URLs of their --advertise-client-urls',
-    next: 'kcert rotate-ca discover --dry-run',
-  })
-}
-
-/** Returns the URLs in the value of a flag; null for one that is not a URL. */
-function urlsIn(list: string | undefined): readonly (URL | null)[] {
-  return list?.split(',').map((url) => URL.parse(url.trim())) ?? []
-}
-
-/** Returns true when an API server on `node` reaches this member with the URL. */
-function isOfMember(url: URL | null, { node: its, flags }: EtcdMemberSnapshot, node: string): boolean {
-  const own = [...urlsIn(flags['listen-client-urls']), ...urlsIn(flags['advertise-client-urls'])]
-  const host = withoutBrackets(url?.hostname ?? '')
-  return own.some((one) => {
-    if (url === null || one?.port !== url.port) return false
-    const at = withoutBrackets(one.hostname)
-    return isLoopback(host)
-      ? its === node && (isLoopback(at) || at === '0.0.0.0' || at === '::')
-      : at === host
-  })
+  const found = apiServers(observed).flatMap((api) =>
+    Map.groupBy(otherEndpoints(api, etcdMembers), ({ flag }) => flag)
+      .entries()
+      .map(([flag, its]) => {
+        return `${api.id} --${flag}=${its.map(({ url }) => url?.host || '(not a URL)').join()}`
+      })
+      .toArray(),
+  )
+  const hand = 'For external etcd, see "Rotate the CA of external etcd by hand" in docs/guides/rotate-ca.md'
+  return [
+    ...when(etcdMembers.length === 0, {
+      what: 'no etcd member runs as a static pod on the nodes of this cluster',
+      why: `kcert rotates the CA of stacked etcd, which kubeadm runs on control-plane nodes. ${hand}`,
+      next: 'kcert rotate-ca discover --dry-run',
+    }),
+    ...when(etcdMembers.length > 0 && found.length > 0, {
+      what: `endpoints of API servers at which no etcd member of this cluster was found: ${shortList(found)}`,
+      why: `they are not in --listen-client-urls or --advertise-client-urls of a static pod of etcd. At other addresses, such as a load balancer, kcert reads the ID of the member from /metrics, with --etcd-cafile and the client certificate of the API server, and it did not find a member there. Correct the endpoint, or set the flag to --advertise-client-urls of the members. ${hand}`,
+      next,
+    }),
+  ]
 }
 
 function fewMembers({ etcdMembers }: Snapshot, { acceptsOutage }: Target): readonly Refusal[] {
