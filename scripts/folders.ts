@@ -63,7 +63,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     may: ['system', 'errors'],
     types: ['pki'],
   },
-  tls: { purpose: 'live TLS handshakes', may: ['x509', 'errors'], types: ['inspection'] },
+  tls: { purpose: 'live TLS handshakes', may: ['x509', 'errors'], types: ['inspection', 'probe'] },
   system: {
     purpose: 'clock, random numbers, reading files and folders, atomic writing, locks',
     may: ['errors'],

@@ -33,7 +33,7 @@ export function metadataFaults({ metadata }: ManifestMetadata): string[] {
   return [
     ...Object.entries(labels ?? {}).flatMap(([key, value]) => [
       ...(isQualifiedName(key) ? [] : [`metadata.labels: ${quoted(key)} is not a valid label key`]),
-      ...(isLabelValue(value ?? '')
+      ...(!value || isShortName(value)
         ? []
         : [`metadata.labels: ${quoted(value ?? '')} is not a valid label value`]),
     ]),
@@ -51,10 +51,6 @@ function isQualifiedName(text: string): boolean {
 
 function isShortName(name: string): boolean {
   return name.length <= longestName && nameCharacters.test(name)
-}
-
-function isLabelValue(value: string): boolean {
-  return value === '' || isShortName(value)
 }
 
 function annotationFaults(annotations: readonly (readonly [key: string, value: string | null])[]): string[] {

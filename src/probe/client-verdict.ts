@@ -6,7 +6,7 @@ import type { EndpointKind, Observed, Target } from './target.ts'
 // request must be checked.
 
 /** One HTTP request. */
-interface Question {
+export interface Question {
   readonly method: string
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>

@@ -68,13 +68,20 @@ export interface Target {
 
 /** The observations of a handshake. */
 export interface Observed {
+  /** DER, in the order that the server sent. At least one certificate. */
   readonly chain: readonly Uint8Array[]
+  /** Names (DER) of the CAs whose client certificates the server accepts; undefined when it requests none. */
   readonly clientAuthorities: readonly Uint8Array[] | undefined
   readonly version: 'TLSv1.2' | 'TLSv1.3' | undefined
+  /** IANA's name, "TLS_AES_128_GCM_SHA256". */
   readonly cipher: string | undefined
+  /** Time until the TCP connection was established; undefined if the caller opened it. */
   readonly connectMs: number | undefined
+  /** Time from then until the server's messages were received. */
   readonly handshakeMs: number
+  /** The response; undefined when no request was sent. */
   readonly answer: { readonly status: number; readonly body: string } | undefined
+  /** The error that ended the connection after the chain was received: the server's alert, or the timeout. */
   readonly fault: Error | undefined
 }
 

@@ -31,7 +31,7 @@ function shake(port: number, options: Partial<HandshakeOptions> = {}) {
   return handshake(connect({ host: '127.0.0.1', port }), { host: 'localhost', timeoutMs: 10_000, ...options })
 }
 
-function casOf(names: readonly Buffer[] | undefined) {
+function casOf(names: readonly Uint8Array[] | undefined) {
   return names?.map((der) => parseName(der).text)
 }
 

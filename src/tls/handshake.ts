@@ -8,6 +8,8 @@ import {
   type SecureContext,
   type TLSSocket,
 } from 'node:tls'
+import type { Question } from '../probe/client-verdict.ts'
+import type { Observed } from '../probe/target.ts'
 import { type ServerFlight, serverFlight, tls13Suites } from './server-flight.ts'
 
 // A handshake's answer is a few KiB. kcert stops reading from a server that sends more than this.
@@ -16,7 +18,7 @@ const mostOfAnswer = 64 * 1024
 // Servers without session tickets are rare, and each costs this much time.
 const longestWaitForTicketMs = 500
 
-export type TlsVersion = 'TLSv1.2' | 'TLSv1.3'
+export type TlsVersion = NonNullable<Observed['version']>
 
 export interface HandshakeOptions {
   /** Sent as SNI if it is a name. */
@@ -28,39 +30,14 @@ export interface HandshakeOptions {
   /** PEM. Sent to a server that requests a client certificate, for any CA. */
   readonly client?: { readonly certificate: string; readonly key: string } | undefined
   /** The request to send after a client certificate: with TLS 1.3 a server rejects it only after the handshake. */
-  readonly ask?: HttpQuestion | undefined
-}
-
-export interface HttpQuestion {
-  readonly method: string
-  readonly path: string
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
-}
-
-export interface Handshake {
-  /** DER, in the order that the server sent. At least one certificate. */
-  readonly chain: readonly Buffer[]
-  /** Names (DER) of the CAs whose client certificates the server accepts; undefined when it requests none. */
-  readonly clientAuthorities: readonly Buffer[] | undefined
-  readonly version: TlsVersion | undefined
-  /** IANA's name, "TLS_AES_128_GCM_SHA256". */
-  readonly cipher: string | undefined
-  /** Time until the TCP connection was established; undefined if the caller opened it. */
-  readonly connectMs: number | undefined
-  /** Time from then until the server's messages were received. */
-  readonly handshakeMs: number
-  /** The response; undefined when no request was sent. */
-  readonly answer: { readonly status: number; readonly body: string } | undefined
-  /** The error that ended the connection after the chain was received: the server's alert, or the timeout. */
-  readonly fault: Error | undefined
+  readonly ask?: Question | undefined
 }
 
 /**
  * Returns the chain that a server presents over a connection, without a client certificate or a request. Throws as `handshake`
  * does.
  */
-export async function shownChain(connection: Duplex, host: string, timeoutMs: number): Promise<Buffer[]> {
+export async function shownChain(connection: Duplex, host: string, timeoutMs: number): Promise<Uint8Array[]> {
   const { chain } = await handshake(connection, { host, timeoutMs })
   return [...chain]
 }
@@ -69,7 +46,7 @@ export async function shownChain(connection: Duplex, host: string, timeoutMs: nu
  * Returns what a server presents over a connection, and its response to a client certificate. Does not verify the server. Throws
  * the error of the connection when no chain was received within the timeout. The connection is closed in both cases.
  */
-export function handshake(connection: Duplex, options: HandshakeOptions): Promise<Handshake> {
+export function handshake(connection: Duplex, options: HandshakeOptions): Promise<Observed> {
   const { host, timeoutMs, version, client, ask } = options
   return new Promise((resolve, reject) => {
     const began = performance.now()
@@ -117,7 +94,7 @@ export function handshake(connection: Duplex, options: HandshakeOptions): Promis
     tls.on('close', () => fail(connectionError('ECONNRESET', 'the connection was closed')))
     connection.on('error', fail)
 
-    function finish({ fault, answer }: { fault?: Error; answer?: NonNullable<Handshake['answer']> }): void {
+    function finish({ fault, answer }: { fault?: Error; answer?: NonNullable<Observed['answer']> }): void {
       if (finished) return
       finished = true
       clearTimeout(timer)
@@ -170,7 +147,7 @@ function cipherOf({ suite }: ServerFlight, tls: TLSSocket): string {
   return tls.getCipher()?.standardName ?? `0x${suite.toString(16).padStart(4, '0')}`
 }
 
-function answerOf(tls: TLSSocket, question: HttpQuestion): Promise<{ status: number; body: string }> {
+function answerOf(tls: TLSSocket, question: Question): Promise<{ status: number; body: string }> {
   const { method, path, headers = {}, body } = question
   return new Promise((resolve, reject) => {
     const asked = request({

@@ -24,7 +24,7 @@ export async function servedCertificates(endpoint: Endpoint, timeoutMs: number):
   return (await servedChain(endpoint, timeoutMs)).map((der) => Certificate.parse(der))
 }
 
-async function servedChain(endpoint: Endpoint, timeoutMs: number): Promise<Buffer[]> {
+async function servedChain(endpoint: Endpoint, timeoutMs: number): Promise<Uint8Array[]> {
   const { host, port } = endpoint
   try {
     return await shownChain(connectTcp({ host, port }), host, timeoutMs)
