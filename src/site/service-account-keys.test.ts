@@ -140,10 +140,51 @@ describe('the tokens of a node', () => {
     expect((await tokensOn(node, [])).files).toHaveLength(1)
   }, 20_000)
 
+  describe('for image credential providers', () => {
+    const at = '/etc/kubernetes/providers'
+    const config = (...providers: object[]) =>
+      JSON.stringify({ apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig', providers })
+    const ecr = { name: 'ecr', tokenAttributes: { serviceAccountTokenAudience: 'sts.example.com' } }
+    const texts = new Map<string, string>()
+    const argv = ['kubelet', `--image-credential-provider-config=${at}`]
+    const names = () =>
+      [...texts.keys()].filter((path) => path !== at).map((path) => path.slice(at.length + 1))
+    const configured = {
+      ...node,
+      processes: async () => [{ program: 'kubelet', argv }],
+      listFolder: async (path: string) =>
+        texts.has(path)
+          ? { found: 'not-a-folder' }
+          : { found: 'folder', entries: names().map((name) => ({ name, kind: 'file' })) },
+      readFiles: async (paths: readonly string[]) =>
+        paths.map((path) => ({ path, found: 'file', content: Buffer.from(texts.get(path)!) })),
+    } as unknown as NodeAccess
+    const providers = async () => (await tokensOn(configured, [])).credentialProviders
+
+    beforeEach(() => {
+      texts.clear()
+    })
+
+    test('are named with their audience, from a file or a folder', async () => {
+      texts.set(at, config({ name: 'none' }, ecr))
+      expect(await providers()).toEqual([{ name: 'ecr', audience: 'sts.example.com' }])
+      texts.clear()
+      texts.set(`${at}/a.yaml`, config({ name: 'none' }))
+      texts.set(`${at}/b.json`, config(ecr))
+      texts.set(`${at}/c.txt`, 'not read by the kubelet')
+      expect(await providers()).toEqual([{ name: 'ecr', audience: 'sts.example.com' }])
+    })
+
+    test('are unread if a file is not their configuration', async () => {
+      texts.set(at, 'kind: Pod\n')
+      await expect(providers()).rejects.toThrow(`${at} (--image-credential-provider-config): its kind is not`)
+    })
+  })
+
   test('are none on a node without a kubelet', async () => {
     rmSync(join(folder, 'var'), { recursive: true })
     const stopped = { ...node, processes: async () => [] } as unknown as NodeAccess
-    expect(await tokensOn(stopped, [])).toEqual({ mounted: [], files: [] })
+    expect(await tokensOn(stopped, [])).toEqual({ mounted: [], files: [], credentialProviders: [] })
   })
 
   describe('are unread', () => {

@@ -1,8 +1,12 @@
+import { posix } from 'node:path'
 import { wordsOf } from '../errors/kcert-error.ts'
-import { flagsOf } from '../pki/component-flags.ts'
+import { readDocumentOfKind } from '../kubeconfig/documents.ts'
+import { itemsOf, textOf, valueAt } from '../kubeconfig/node.ts'
+import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
 import type { FoundToken, NodeTokens, Reading } from '../rotation/service-account-key/observed.ts'
 import { readServiceAccountToken, type ServiceAccountToken } from '../x509/service-account-token.ts'
+import { textOf as contentOf } from './node-files.ts'
 import type { Site } from './site.ts'
 
 // The keys with which API servers verify tokens, and the tokens on nodes. Tokens stay in this file: it returns key IDs and claims.
@@ -146,7 +150,8 @@ const tokenPlaces = ['/etc/kubernetes', '/etc/cni/net.d', '/root/.kube']
 /** Returns the tokens on a node, without their signatures, which never leave it. Throws if a folder cannot be read. */
 export async function tokensOn(node: NodeAccess, kubeconfigs: readonly string[]): Promise<NodeTokens> {
   const [kubelet] = await node.processes(['kubelet'], call)
-  const root = flagsOf(kubelet?.argv ?? [])['root-dir']?.replace(/\/+$/, '') ?? '/var/lib/kubelet'
+  const flags = flagsOf(kubelet?.argv ?? [])
+  const root = flags['root-dir']?.replace(/\/+$/, '') ?? '/var/lib/kubelet'
   const others = kubeconfigs.filter((path) => !tokenPlaces.some((folder) => path.startsWith(`${folder}/`)))
   const state = kubelet === undefined ? 'stopped' : 'running'
   const argv = [
@@ -174,5 +179,38 @@ export async function tokensOn(node: NodeAccess, kubeconfigs: readonly string[])
     if (kind === 'm') mounted.push(claims)
     else files.push({ kind: 'file', location: `${node.name}:${path}`, claims })
   }
-  return { mounted, files }
+  return { mounted, files, credentialProviders: await credentialProvidersOn(node, flags) }
+}
+
+/**
+ * Returns the image credential providers for which a kubelet with these flags requests tokens (pkg/credentialprovider/plugin/config.go).
+ * Throws if their configuration cannot be read.
+ */
+async function credentialProvidersOn(
+  node: NodeAccess,
+  { 'image-credential-provider-config': at = '' }: Flags,
+): Promise<NodeTokens['credentialProviders']> {
+  if (at === '') return []
+  const path = posix.resolve('/', at)
+  // Since 1.34, it may be a folder.
+  const listing = await node.listFolder(path, call)
+  const paths =
+    listing.found === 'folder'
+      ? listing.entries
+          .filter(({ kind, name }) => kind !== 'folder' && /\.(?:json|ya?ml)$/.test(name))
+          .map(({ name }) => posix.join(path, name))
+      : [path]
+  const found = (await node.readFiles(paths, call)).map(async (file) => {
+    const root =
+      file.found === 'file'
+        ? await readDocumentOfKind(contentOf(file), 'CredentialProviderConfig')
+        : 'cannot be read'
+    if (typeof root === 'string')
+      throw new Error(`${file.path} (--image-credential-provider-config): ${root}`)
+    return itemsOf(valueAt(root, 'providers')).flatMap((provider) => {
+      const audience = textOf(valueAt(provider, 'tokenAttributes', 'serviceAccountTokenAudience'))
+      return audience ? [{ name: textOf(valueAt(provider, 'name')) ?? '', audience }] : []
+    })
+  })
+  return (await Promise.all(found)).flat()
 }

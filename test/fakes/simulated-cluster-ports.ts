@@ -377,7 +377,7 @@ export class SimulatedObserver implements Observer {
           ? []
           : [claimsOf(token.key, namespace, 'default', `pod ${id.split('/')[1]}`)],
       )
-      return { node, tokens: { value: { mounted, files: [] } } }
+      return { node, tokens: { value: { mounted, files: [], credentialProviders: [] } } }
     })
     const secrets = [...cluster.objects].flatMap(([name, { data }]) => {
       if (typeof data.tokenKey !== 'string') return []

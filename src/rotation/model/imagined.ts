@@ -313,8 +313,8 @@ class Imagined implements Issuing {
     const { nodes } = this.now.tokens
     const renewed = nodes.map((one) => {
       if (one.node !== node || 'unread' in one.tokens) return one
-      const { mounted, files } = one.tokens.value
-      const value = { mounted: mounted.map((token) => ({ ...token, keyId: keyIdFor(key) })), files }
+      const { mounted, ...rest } = one.tokens.value
+      const value = { mounted: mounted.map((token) => ({ ...token, keyId: keyIdFor(key) })), ...rest }
       return { ...one, tokens: { value } }
     })
     this.now.tokens = { ...this.now.tokens, nodes: renewed }

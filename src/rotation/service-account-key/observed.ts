@@ -60,6 +60,8 @@ export interface FoundToken {
 export interface NodeTokens {
   readonly mounted: readonly ServiceAccountToken[]
   readonly files: readonly FoundToken[]
+  /** Image credential providers for which the kubelet requests tokens of the service accounts of pods (KEP-4412). */
+  readonly credentialProviders: readonly { readonly name: string; readonly audience: string }[]
 }
 
 /** A CSI driver for which kubelets request tokens of the service accounts of pods, and the longest lifetime of these tokens. */

@@ -7,6 +7,7 @@ import { serviceAccountKeyPlan } from './plan.ts'
 
 const issuer = 'https://kubernetes.default.svc.cluster.local'
 const atMs = Date.parse('2026-11-26T00:00:00Z')
+const noTokens = { mounted: [], files: [], credentialProviders: [] }
 const file = (path: string, ...ids: string[]) => ({ path, keyIds: { value: ids } })
 
 function token(claims: Partial<ServiceAccountToken> = {}): ServiceAccountToken {
@@ -35,7 +36,7 @@ function cluster(planes: readonly ControlPlaneKeys[], changes: Partial<PlannedKe
   return {
     atMs,
     controlPlanes: planes.map((keys) => ({ node: keys.node, keys: { value: keys } })),
-    nodes: nodes.map((node) => ({ node, tokens: { value: { mounted: [token(), token()], files: [] } } })),
+    nodes: nodes.map((node) => ({ node, tokens: { value: { ...noTokens, mounted: [token(), token()] } } })),
     objects: [
       { kind: 'Secret', tokens: { value: [] } },
       { kind: 'ConfigMap', tokens: { value: [] } },
@@ -194,11 +195,27 @@ describe('expects verifiers outside of the cluster', () => {
 
   test('for mounted tokens with another audience', () => {
     const mounted = [token({ audiences: ['sts.example.com'] }), token()]
-    const nodes = [{ node: 'w1', tokens: { value: { mounted, files: [] } } }]
+    const nodes = [{ node: 'w1', tokens: { value: { ...noTokens, mounted } } }]
     const { audiences, externalVerifiers } = planOf(cluster([plane('cp1')], { nodes }))
     expect(audiences).toEqual([{ audience: 'sts.example.com', tokens: 1 }])
     expect(externalVerifiers.mayExist).toBe(true)
   })
+})
+
+test('names image credential providers that get tokens for another audience, once each', () => {
+  const credentialProviders = [
+    { name: 'own', audience: issuer },
+    { name: 'ecr', audience: 'sts.example.com' },
+  ]
+  const nodes = ['w1', 'w2'].map((node) => ({
+    node,
+    tokens: { value: { ...noTokens, credentialProviders } },
+  }))
+  const { externalVerifiers, steps } = planOf(cluster([plane('cp1')], { nodes }))
+  expect(externalVerifiers.why).toEqual([
+    'image credential provider ecr on w1, w2 gets tokens for the audience sts.example.com',
+  ])
+  expect(steps[0]?.waitSeconds).toBe(3600)
 })
 
 test('names CSI drivers that get tokens, and waits until these are expired', () => {
@@ -258,7 +275,7 @@ test('shows the same file of many nodes, and nodes with the same restarts, in on
   const nodes = Array.from({ length: 5000 }, (_, index) => {
     const node = `w${index}`
     const held: FoundToken = { kind: 'file', location: `${node}:/etc/cni/net.d/calico`, claims: token() }
-    return { node, tokens: { value: { mounted: [token()], files: [held] } } }
+    return { node, tokens: { value: { ...noTokens, mounted: [token()], files: [held] } } }
   })
   const plan = planOf(cluster([plane('cp1')], { nodes }))
   const text = renderServiceAccountKeyPlan(plan, { width: 120, paint: noPaint })

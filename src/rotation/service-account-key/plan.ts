@@ -281,8 +281,21 @@ function externalVerifiers(found: Found): ServiceAccountKeyPlan['externalVerifie
         .filter((one) => !own.has(one))
         .map((audience) => `CSIDriver ${name} requests tokens for the audience ${audience}`),
     ),
+    ...credentialProvidersIn(found, own),
   ]
   return { mayExist: why.length > 0, why, maxAgeSeconds: jwksMaxAgeSeconds }
+}
+
+/** Returns a line for each image credential provider that gets tokens for another audience than these, with its nodes. */
+function credentialProvidersIn({ nodes }: Found, own: ReadonlySet<string>): readonly string[] {
+  const found = nodes.flatMap(({ node, tokens }) =>
+    tokens.credentialProviders.flatMap((one) => (own.has(one.audience) ? [] : [{ node, ...one }])),
+  )
+  const same = Map.groupBy(found, ({ name, audience }) => JSON.stringify([name, audience]))
+  return [...same.values()].map(
+    (on) =>
+      `image credential provider ${on[0]?.name} on ${namesOf(on)} gets tokens for the audience ${on[0]?.audience}`,
+  )
 }
 
 function foreignAudiences(found: Found): [string, number][] {
