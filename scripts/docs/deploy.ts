@@ -164,6 +164,7 @@ function commandPatch(objects: readonly object[]): object {
 // Values of the objects that Helm replaces.
 const tokens = {
   image: '{{ .Values.image | quote }}',
+  pullSecret: '{{ . | quote }}',
   namespace: '{{ .Release.Namespace | quote }}',
   replicas: '{{ .Values.replicas }}',
   port: '{{ . }}',
@@ -206,6 +207,8 @@ const conditions: readonly (readonly [lines: RegExp, action: string])[] = [
     /^ +- ports:\n +- protocol: TCP\n +port: 10250\n/m,
     'if or .Values.watch (has "served-certificates" (include "kcert.policy" . | fromJson).lookups)',
   ],
+  [/^ +- name: \{\{ \. \| quote \}\}\n/m, 'range .Values.imagePullSecrets'],
+  [/^ +imagePullSecrets:\n.*\n.*\n\{\{- end \}\}\n/m, 'if .Values.imagePullSecrets'],
   [
     /^ +- ports:\n\{\{- range .Values.webhookPorts \}\}\n(?:.*\n)*?(?: +port: 53\n(?:.*\n)*?){2}/m,
     'if .Values.watch',
@@ -253,7 +256,8 @@ function objectsTemplate(): string {
   const watch = { readSecrets: true }
   const roles = partRoles({ approve, watch }, token('namespace')).map((object) => JSON.stringify(object))
   const objects = manifestOf({
-    ...{ approve, watch, image: token('image'), namespace: token('namespace') },
+    ...{ approve, watch, image: token('image'), imagePullSecrets: [token('pullSecret')] },
+    namespace: token('namespace'),
     // Their places in the text are found by these strings.
     replicas: token('replicas') as unknown as number,
     apiServerPorts: [token('port') as unknown as number],

@@ -190,6 +190,10 @@ describe('wrong usage', () => {
     [['manifest', '--approve', 'builtin'], 'Missing required flag image'],
     [['manifest', '--approve', 'builtin', '--image', 'a\nb'], String.raw`invalid --image "a\nb"`],
     [['manifest', '--approve', 'builtin', '--image', image, '-n', 'A b'], 'invalid --namespace "A b"'],
+    [
+      ['manifest', '--approve', 'builtin', '--image', image, '--image-pull-secret', 'A b'],
+      'invalid --image-pull-secret "A b"',
+    ],
     [['manifest', '--approve', 'builtin', '--image', image, '--replicas', '0'], '--replicas'],
     [
       ['manifest', '--approve', 'builtin', '--image', image, '--api-server-port', '99999'],

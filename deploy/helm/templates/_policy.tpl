@@ -5,8 +5,10 @@ The signers and lookups of the policy, as JSON: what src/app/controller/policy-r
 {{- $rules := list -}}
 {{- if .Values.policy -}}
 {{- $policy := fromYaml .Values.policy -}}
-{{- if $policy.Error -}}{{- fail (printf "policy is not valid YAML: %s" $policy.Error) -}}{{- end -}}
-{{- $rules = $policy.rules | default list -}}
+{{- if or (ne (toString $policy.kind) "ApprovalPolicy") (not (kindIs "slice" $policy.rules)) -}}
+{{- fail (printf "policy is not the text of an ApprovalPolicy (docs/policy.md): use --set-file policy=policy.yaml. %s" ($policy.Error | default "")) -}}
+{{- end -}}
+{{- $rules = $policy.rules -}}
 {{- else -}}
 {{- range (eq .Values.approve "builtin") | ternary "kubelet-client,kubelet-serving" .Values.approve | splitList "," -}}
 {{- $rules = append $rules (dict "builtin" .) -}}

@@ -17,7 +17,7 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { renderYamlDocuments } from '../../output/yaml.ts'
 import { builtinPoliciesOf } from '../csr/policies.ts'
 import { watchIntervalMs } from './flags.ts'
-import { type ManifestSettings, manifestDefaults, manifestOf } from './manifest.ts'
+import { checkImage, type ManifestSettings, manifestDefaults, manifestOf } from './manifest.ts'
 import { signerGrant } from './policy-rights.ts'
 import type { RbacRule } from './rbac.ts'
 import { rightText } from './rights.ts'
@@ -222,6 +222,7 @@ test('pods meet the Pod Security Standard "restricted", and each replica has its
   })
   expect(Object.keys(pod)).not.toEqual(expect.arrayContaining(['hostNetwork', 'hostPID', 'hostIPC']))
   expect(spec.replicas).toBe(2)
+  expect(JSON.stringify(pod.tolerations)).toContain('node-role.kubernetes.io/control-plane')
   expect(JSON.stringify(pod.affinity)).toContain('requiredDuringScheduling')
 })
 
@@ -277,7 +278,7 @@ test('--watch may connect to named ports only: API servers, kubelets, webhooks a
   const { egress } = networkPolicyOf({ watch: { readSecrets: false }, webhookPorts: [15017] })
   const ports = egress.map(({ ports: some = [] }) => some.map((one) => (one as { port: number }).port))
   expect(ports).toEqual([[443, 6443], [10250], [15017], [53, 53]])
-  expect(JSON.stringify(egress.at(-1))).toContain('"k8s-app":"kube-dns"')
+  expect(JSON.stringify(networkPolicyOf({}))).not.toContain('53')
 })
 
 test('egress reaches kubelets only if a rule reads the certificates that they serve', () => {
@@ -331,6 +332,10 @@ describe(`deploy/kustomize (${withKubectl})`, () => {
   })
 })
 
+const isValid = new Ajv().compile(JSON.parse(readFileSync('deploy/helm/values.schema.json', 'utf8')))
+const defaultValues = parse(readFileSync('deploy/helm/values.yaml', 'utf8')) as object
+const validateValues = (values: object): boolean =>
+  isValid({ ...defaultValues, image: exampleImage, ...values })
 const withHelm = labHelm === undefined ? 'skipped: the lab built no helm' : 'helm'
 const withoutApproval = { approve: undefined, watch: { readSecrets: false } }
 describe(`deploy/helm (${withHelm})`, () => {
@@ -356,6 +361,7 @@ describe(`deploy/helm (${withHelm})`, () => {
       {
         ...{ approve: ofFile, watch: { readSecrets: true }, watchInterval: '10m', namespace: 'own' },
         ...{ webhookPorts: [8443, 15017], prometheusNamespace: 'observability' },
+        imagePullSecrets: ['registry', 'other.example'],
         ...{ prometheusPods: 'app=prom,example.com/tier=1', serviceMonitor: true, prometheusRule: true },
       },
       [
@@ -363,6 +369,7 @@ describe(`deploy/helm (${withHelm})`, () => {
         ...['--set', 'watch=true,watchSecrets=true,watchInterval=10m,webhookPorts={8443,15017}'],
         ...['--set', 'prometheusNamespace=observability,serviceMonitor=true,prometheusRule=true'],
         ...['--set', 'prometheusPods=app=prom\\,example.com/tier=1'],
+        ...['--set', 'imagePullSecrets={registry,other.example}'],
       ],
     ],
   ])('renders the manifest: %s', (_, settings, flags) => {
@@ -383,13 +390,40 @@ describe(`deploy/helm (${withHelm})`, () => {
       expect(() => helm('template', 'kcert', 'deploy/helm', '--set', wrong)).toThrow(/don't meet the specif/)
   })
 
+  test
+    .skipIf(labHelm === undefined)
+    .each(['policy.yaml', ' ', 'rules: []', 'kind: ApprovalPolicy\nrules: {a: b}', 'kind: ['])(
+    'helm refuses a policy that is not the text of a file: %j',
+    (policy) => {
+      writeFileSync(join(folder, 'wrong.yaml'), policy)
+      const flags = ['--set-file', `policy=${join(folder, 'wrong.yaml')}`]
+      expect(() => helm('template', 'kcert', 'deploy/helm', ...flags)).toThrow(
+        /use --set-file policy=policy.yaml/,
+      )
+    },
+  )
+
+  const digest = `sha256:${'0a'.repeat(32)}`
+  test.each([
+    ...[exampleImage, 'kcert:lab', 'localhost:5000/team/kcert', `r.example.com/kcert@${digest}`],
+    ...[`r.example.com/kcert:0.1.0@${digest}`, 'r/k@sha256:abc', 'r/Kcert:1', 'r/k:1:2', 'r//k', 'r/k:', ''],
+    ...['r/k:1\n', '-k'],
+  ])('the schema accepts an image as kcert does: %j', (image) => {
+    const isAccepted = ['kcert:lab', 'localhost', 'r.example.com', 'registry'].some((one) =>
+      image.startsWith(one),
+    )
+    expect(validateValues({ image })).toBe(isAccepted)
+    if (isAccepted) expect(() => checkImage(image)).not.toThrow()
+    else expect(() => checkImage(image)).toThrow(/invalid --image/)
+  })
+
   test('the schema accepts the default values with an image, and rejects unknown and malformed ones', () => {
-    const validate = new Ajv().compile(JSON.parse(readFileSync('deploy/helm/values.schema.json', 'utf8')))
-    const values = parse(readFileSync('deploy/helm/values.yaml', 'utf8')) as object
-    expect(validate({ ...values, image: exampleImage })).toBe(true)
+    expect(validateValues({})).toBe(true)
     for (const wrong of [
-      {},
+      { image: '' },
       { image: 'a b' },
+      { imagePullSecrets: 'registry' },
+      { imagePullSecrets: ['a\nb: c'] },
       { image: exampleImage, approve: 'everything' },
       { image: exampleImage, replicas: 0 },
       { image: exampleImage, apiServerPorts: [0] },
@@ -406,32 +440,35 @@ describe(`deploy/helm (${withHelm})`, () => {
       { image: exampleImage, prometheusPods: 'app=a\nb: c' },
       { image: exampleImage, prometheusPods: { app: 'a' } },
     ])
-      expect([wrong, validate({ ...values, ...wrong })]).toEqual([wrong, false])
+      expect([wrong, validateValues(wrong)]).toEqual([wrong, false])
     for (const right of [
       { watch: true, approve: '' },
       { watch: true, watchSecrets: true, prometheusRule: true },
     ])
-      expect([right, validate({ ...values, image: exampleImage, ...right })]).toEqual([right, true])
+      expect([right, validateValues(right)]).toEqual([right, true])
   })
 
   test.each(['9s', '10s', '59s', '1799s', '1800s', '1801s', '0m', '1m', '30m', '31m', '1h', '5'])(
     'the schema accepts a watchInterval as kcert does: %j',
     (watchInterval) => {
-      const validate = new Ajv().compile(JSON.parse(readFileSync('deploy/helm/values.schema.json', 'utf8')))
-      const values = parse(readFileSync('deploy/helm/values.yaml', 'utf8')) as object
       const isAccepted = ['10s', '59s', '1799s', '1800s', '1m', '30m'].includes(watchInterval)
-      expect(validate({ ...values, image: exampleImage, watchInterval })).toBe(isAccepted)
+      expect(validateValues({ watchInterval })).toBe(isAccepted)
       if (isAccepted) expect(watchIntervalMs(watchInterval)).toBeGreaterThan(0)
       else expect(() => watchIntervalMs(watchInterval)).toThrow(KcertError)
     },
   )
 
-  test.each(['a', '=b', 'a=b=c', 'a=b,', 'a b=c', 'a=b\n', '__proto__=a', '/a=b'])(
+  test.each(['a', '=b', 'a=b=c', 'a=b,', 'a b=c', 'a=b\n', '__proto__=a', '/a=b', 'a=-b', 'a-=b'])(
     'rejects labels of pods that Kubernetes would: %j',
     (prometheusPods) => {
+      expect(validateValues({ prometheusPods })).toBe(false)
       expect(() => objectsOf({ prometheusPods })).toThrow(/invalid --prometheus-pods/)
     },
   )
+
+  test('rejects a label of pods that is there twice', () => {
+    expect(() => objectsOf({ prometheusPods: 'a=b,a=c' })).toThrow(/invalid --prometheus-pods/)
+  })
 
   test('has the default values of kcert controller manifest', () => {
     const values = parse(readFileSync('deploy/helm/values.yaml', 'utf8')) as object

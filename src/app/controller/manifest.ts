@@ -2,6 +2,7 @@ import { controllerName } from '../../csr/controller-events.ts'
 import { metadataFaults } from '../../csr/object-metadata.ts'
 import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { isSubdomain } from '../../x509/plain-names.ts'
 import type { Enabled } from './approved-by.ts'
 import { lookupsOf } from './policy-rights.ts'
 import { prometheusRuleOf } from './prometheus-rule.ts'
@@ -13,6 +14,8 @@ import { neededRights } from './rights-table.ts'
 
 export interface ManifestSettings extends Enabled {
   readonly image: string
+  /** Names of Secrets with the credentials of a private registry. */
+  readonly imagePullSecrets: readonly string[]
   /** Of the controller and of its Lease. */
   readonly namespace: string
   readonly replicas: number
@@ -33,6 +36,7 @@ export interface ManifestSettings extends Enabled {
 
 /** 443 is the port of many URLs, and 9443 the default of controller-runtime. Kubelets and many webhooks listen on 10250. */
 export const manifestDefaults = {
+  imagePullSecrets: [],
   replicas: 2,
   apiServerPorts: [443, 6443],
   webhookPorts: [443, 8443, 9443],
@@ -59,9 +63,13 @@ export const memoryOf = ({ watch }: Enabled): { readonly nodeOptions: string; re
 const labels = { 'app.kubernetes.io/name': controllerName }
 const selector = { matchLabels: labels }
 
+/** HOST:PORT/NAME:TAG@DIGEST, as in https://github.com/distribution/reference. The kubelet rejects others only in the pod. */
+const imageForm =
+  /^[a-z0-9][a-z0-9._-]*(?::\d{1,5})?(?:\/[a-z0-9][a-z0-9._-]*)*(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/
+
 /** Throws KCERT_USAGE for a value that no registry could serve. */
 export function checkImage(image: string): void {
-  if (/^[a-z0-9][\w.:/@+-]*$/i.test(image)) return
+  if (imageForm.test(image)) return
   throw new KcertError('KCERT_USAGE', `invalid --image ${JSON.stringify(image)}`, {
     why: 'the form is REGISTRY/NAME:TAG or REGISTRY/NAME@DIGEST',
     next: '--image registry.example.com/kcert:0.1.0',
@@ -80,14 +88,24 @@ export function portsOf(flag: string, texts: readonly string[]): readonly number
   })
 }
 
+/** Throws KCERT_USAGE for a value that is not the name of a Secret. */
+export function checkSecretName(name: string): void {
+  if (isSubdomain(name)) return
+  throw new KcertError('KCERT_USAGE', `invalid --image-pull-secret ${JSON.stringify(name)}`, {
+    why: 'the name of a Secret has lowercase letters, digits, hyphens and dots',
+    next: '--image-pull-secret registry',
+  })
+}
+
 /** Returns the labels in KEY=VALUE,KEY=VALUE. Throws KCERT_USAGE. */
 function labelsOf(text: string): Readonly<Record<string, string>> {
   const pairs = text.split(',').map((label) => label.split('='))
   const labels: Record<string, string> = Object.fromEntries(pairs)
   const faults = metadataFaults({ metadata: { labels } })
-  if (faults.length === 0 && pairs.every(({ length }) => length === 2)) return labels
+  const isEachOnce = Object.keys(labels).length === pairs.length
+  if (faults.length === 0 && isEachOnce && pairs.every(({ length }) => length === 2)) return labels
   throw new KcertError('KCERT_USAGE', `invalid --prometheus-pods ${JSON.stringify(text)}`, {
-    why: faults[0] ?? 'the form is KEY=VALUE or KEY=VALUE,KEY=VALUE',
+    why: faults[0] ?? 'the form is KEY=VALUE or KEY=VALUE,KEY=VALUE, with each key once',
     next: '--prometheus-pods app.kubernetes.io/name=prometheus',
   })
 }
@@ -155,7 +173,7 @@ function metadataOf(namespace: string, name: string = controllerName) {
 }
 
 function deployment(settings: ManifestSettings, enabled: readonly string[]): object {
-  const { approve, image, namespace, replicas } = settings
+  const { approve, image, imagePullSecrets, namespace, replicas } = settings
   const { nodeOptions, limit } = memoryOf(settings)
   const probe = (path: string, more: object) => ({ httpGet: { path, port: 'http' }, ...more })
   const hasPolicy = approve?.text !== undefined
@@ -173,6 +191,13 @@ function deployment(settings: ManifestSettings, enabled: readonly string[]): obj
         spec: {
           serviceAccountName: controllerName,
           automountServiceAccountToken: true,
+          ...(imagePullSecrets.length > 0 && {
+            imagePullSecrets: imagePullSecrets.map((name) => ({ name })),
+          }),
+          // A cluster of kubeadm may have no other node for a replica.
+          tolerations: [
+            { key: 'node-role.kubernetes.io/control-plane', operator: 'Exists', effect: 'NoSchedule' },
+          ],
           affinity: {
             podAntiAffinity: {
               requiredDuringSchedulingIgnoredDuringExecution: [
@@ -245,10 +270,8 @@ export function networkPolicy(settings: ManifestSettings): object {
           ? []
           : [
               { ports: webhookPorts.map(tcp) },
-              {
-                to: [podsIn('kube-system', { 'k8s-app': 'kube-dns' })],
-                ports: [{ protocol: 'UDP', port: 53 }, tcp(53)],
-              },
+              // Not only to pods of CoreDNS: NodeLocal DNSCache runs in the network of its node.
+              { ports: [{ protocol: 'UDP', port: 53 }, tcp(53)] },
             ]),
       ],
     },

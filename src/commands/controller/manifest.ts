@@ -1,6 +1,12 @@
 import { checkNamespace, enabledBy } from '../../app/controller/approved-by.ts'
 import { controllerFlags, watchIntervalFlag, watchIntervalMs } from '../../app/controller/flags.ts'
-import { checkImage, manifestDefaults, manifestOf, portsOf } from '../../app/controller/manifest.ts'
+import {
+  checkImage,
+  checkSecretName,
+  manifestDefaults,
+  manifestOf,
+  portsOf,
+} from '../../app/controller/manifest.ts'
 import { signersOf } from '../../app/controller/policy-rights.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import * as Flag from '../../cli/flags.ts'
@@ -19,7 +25,7 @@ A policy file becomes a ConfigMap. If you change its signers or rules later, pri
 
 The NetworkPolicy lets the controller connect to the API server and to port 10250 of kubelets. If your API servers listen on a port
 other than 443 or 6443, name it with --api-server-port: the port of the endpoints, not of the Service. With --watch, the controller may
-also connect to cluster DNS and to the ports of --webhook-port. A webhook on another port counts as unreachable.
+also connect to port 53 (DNS) and to the ports of --webhook-port. A webhook on another port counts as unreachable.
 
 Only Prometheus may connect to the controller: pods with the labels --prometheus-pods in --prometheus-namespace. The metrics of --watch
 contain the names of namespaces, Secrets and other objects. RBAC of --watch grants only get and list, and Secrets only with --watch-secrets.`
@@ -44,7 +50,11 @@ contain the names of namespaces, Secrets and other objects. RBAC of --watch gran
   static override flags = {
     ...controllerFlags,
     image: Flag.value('IMAGE', 'image that contains kcert', { required: true }),
-    replicas: Flag.number('N', 'number of pods; one of them acts', {
+    'image-pull-secret': Flag.repeated(
+      'NAME',
+      'Secret in the namespace with the credentials of a private registry; may be repeated',
+    ),
+    replicas: Flag.number('N', 'number of pods, each on its own node; one of them acts', {
       default: manifestDefaults.replicas,
       min: 1,
     }),
@@ -82,10 +92,21 @@ contain the names of namespaces, Secrets and other objects. RBAC of --watch gran
     checkNamespace(namespace)
     checkNamespace(prometheusNamespace, '--prometheus-namespace')
     checkImage(image)
+    const imagePullSecrets = flags['image-pull-secret'] ?? []
+    imagePullSecrets.forEach(checkSecretName)
     watchIntervalMs(watchInterval)
     const enabled = await enabledBy(flags, this.context)
     const items = manifestOf({
-      ...{ ...enabled, image, namespace, replicas, watchInterval, prometheusNamespace, prometheusPods },
+      ...{
+        ...enabled,
+        image,
+        imagePullSecrets,
+        namespace,
+        replicas,
+        watchInterval,
+        prometheusNamespace,
+        prometheusPods,
+      },
       apiServerPorts: portsOf('--api-server-port', flags['api-server-port'] ?? apiServerPorts.map(String)),
       webhookPorts: portsOf('--webhook-port', flags['webhook-port'] ?? webhookPorts.map(String)),
       serviceMonitor: flags['service-monitor'],
