@@ -26,10 +26,11 @@ for connections that would break, asks for confirmation and runs it. The phase i
 a phase while an earlier phase that it needs is incomplete. You can roll back phases 1 to 11 with kcert rotate-ca rollback. Phase 12,
 which removes the old CA, cannot be rolled back.
 
---ca etcd rotates the CA of stacked etcd in six phases. kcert creates the new CA, cross-signed by the old CA. It reissues certificates, and
-adds the cross-signed CA certificate to their files. It restarts one member at a time, the leader last. Before each restart, all members
-must be healthy and in sync. Then it restarts each API server, removes the cross-signed CA certificate, and deletes its own files. Use --ca
-etcd with every command of this rotation. To restart etcd, kcert ends the process and does not change the manifest.
+--ca etcd rotates the CA of etcd on control-plane nodes in six phases. kcert creates the new CA, cross-signed by the old CA. It reissues
+certificates, and adds the cross-signed CA certificate to their files. It restarts one member at a time, the leader last. Before each restart,
+all members must be healthy and in sync. Then it restarts each API server, removes the cross-signed CA certificate, and deletes its own files.
+Use --ca etcd with every command of this rotation. To restart a static pod of etcd, kcert ends the process and does not change the manifest.
+It restarts a systemd unit of etcd with systemctl.
 
 In phase 1, kcert watches the connections to etcd and stops if it finds clients outside of the control-plane nodes. Such clients need
 certificates with the cross-signed CA certificate before phase 3. So do clients on control-plane nodes with certificates of their own. The

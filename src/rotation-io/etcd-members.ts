@@ -1,6 +1,6 @@
 import { withoutBrackets } from '../errors/host-port.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
-import { type Flags, flagsOf } from '../pki/component-flags.ts'
+import { flagsOf } from '../pki/component-flags.ts'
 import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import type { ComponentSnapshot, EtcdMemberSnapshot } from '../rotation/snapshot.ts'
 import { ownProcess } from '../site/definitions.ts'
@@ -11,14 +11,21 @@ import { callHttps, readHttp } from '../site/http-call.ts'
 import { healthOf } from '../site/listening.ts'
 import { textOf } from '../site/node-files.ts'
 import { nodeNamed, type Site } from '../site/site.ts'
+import type { EtcdDefinition } from './node-watch.ts'
 
 const timeoutMs = 5_000
 
-/** Returns the member of etcd on a node, as its process, its metrics and its TLS ports show it. `flags`: those of its manifest. */
-export async function etcdMember(site: Site, node: NodeAccess, flags: Flags): Promise<EtcdMemberSnapshot> {
+/** Returns the member of etcd on a node, as its process, its metrics and its TLS ports show it. */
+export async function etcdMember(
+  site: Site,
+  node: NodeAccess,
+  { runsAs, flags }: EtcdDefinition,
+): Promise<EtcdMemberSnapshot> {
   const { name } = node
-  const about = { id: `${name}/etcd`, node: name, flags }
-  const running = ownProcess(await node.processes(['etcd'], { timeoutMs: 15_000 }), flags)
+  const about = { id: `${name}/etcd`, node: name, runsAs, flags }
+  const processes = await node.processes(['etcd'], { timeoutMs: 15_000 })
+  // Variables may set what distinguishes the processes of several units, so only the single one counts.
+  const running = ownProcess(processes, runsAs === 'unit' ? undefined : flags)
   if (running === undefined) return { ...about, served: { client: [], peer: [] } }
   const [startedAtMs, status, state, client, peer] = await Promise.all([
     site.startedAtMs(name, running),

@@ -12,6 +12,7 @@ import type { PhaseTable } from '../rotation/phase-table.ts'
 import { keyPaths } from '../rotation/service-account-key/keys.ts'
 import type {
   ComponentSnapshot,
+  EtcdMemberSnapshot,
   FileSnapshot,
   KubeconfigSnapshot,
   KubeletSnapshot,
@@ -38,12 +39,14 @@ import type { ListeningConfiguration } from '../site/listening.ts'
 import { type NodeFile, NodeFiles } from '../site/node-files.ts'
 import type { Site } from '../site/site.ts'
 
+export type EtcdDefinition = Pick<EtcdMemberSnapshot, 'runsAs' | 'flags'>
+
 /** The observed state of one node. */
 export interface NodeObservation {
   readonly components: readonly ComponentSnapshot[]
   readonly kubelet?: KubeletSnapshot
-  /** The flags of its etcd member; absent if none is defined, or if it was not asked for. */
-  readonly etcd?: Flags
+  /** The definition of its etcd member; absent if there is none, or if it was not asked for. */
+  readonly etcd?: EtcdDefinition
   readonly files: readonly FileSnapshot[]
   readonly kubeconfigs: readonly KubeconfigSnapshot[]
 }
@@ -156,8 +159,8 @@ export class NodeWatch {
     const manifests = matched.filter((path) => path.startsWith(`${kubelet.manifests}/`))
     const manifestFiles = manifests.flatMap((path) => read.get(path) ?? [])
     const static_ = await staticPodDefinitions(manifestFiles)
-    const etcd = this.reads === 'etcd' ? await staticPodFlags(manifestFiles, 'etcd') : undefined
-    const definitions = [...static_, ...units.filter(({ name }) => name !== 'kubelet')]
+    const etcd = this.reads === 'etcd' ? await etcdIn(manifestFiles, units) : undefined
+    const definitions = [...static_, ...units.filter(({ name }) => name !== 'kubelet' && name !== 'etcd')]
     const components = await Promise.all(
       definitions.map((definition) => this.componentOf(definition, processes, read)),
     )
@@ -174,7 +177,7 @@ export class NodeWatch {
     const folders = (this.reads === 'etcd' ? (['cluster', 'etcd'] as const) : (['cluster'] as const)).map(
       (ca) => folderOn(observed, this.name, ca),
     )
-    if (this.reads === 'etcd') paths.push(...etcdPaths(etcd ?? {}, snapshots))
+    if (this.reads === 'etcd') paths.push(...etcdPaths(etcd?.flags ?? {}, snapshots))
     if (this.reads === 'service-account-keys') {
       paths.push(...snapshots.flatMap(keyPaths).filter((path) => path.startsWith('/')))
     }
@@ -215,7 +218,7 @@ export class NodeWatch {
     }
     if (configuration !== undefined) paths.push(configuration)
     const definition = read.get(path)
-    if (definition === undefined || name === 'kubelet') return { paths }
+    if (definition === undefined || name === 'kubelet' || name === 'etcd') return { paths }
     const version = await this.versionOf(one, running)
     const snapshot: ComponentSnapshot = {
       id: `${this.name}/${name}`,
@@ -313,8 +316,9 @@ export class NodeWatch {
     const node = inventoryNode(this.site.inventory, this.name)
     const runsKubelet = processes.some(({ program }) => program === 'kubelet')
     const kubelet = runsKubelet ? [] : (['kubelet'] as const)
-    if (node?.layout === 'plain') return [...componentNames, ...kubelet]
-    return [...componentNames.filter((name) => node?.units?.[name] !== undefined), ...kubelet]
+    const names = [...componentNames, ...(this.reads === 'etcd' ? (['etcd'] as const) : [])]
+    if (node?.layout === 'plain') return [...names, ...kubelet]
+    return [...names.filter((name) => node?.units?.[name] !== undefined), ...kubelet]
   }
 
   /** Returns the paths of a unit file and its drop-ins; undefined if there is no such unit. Reads them once. */
@@ -359,6 +363,17 @@ function repeatedIn(argv: readonly string[]): Readonly<Record<string, readonly s
       words.length > 1 ? [[name, words.map(({ value }) => value)]] : [],
     ),
   )
+}
+
+/** Returns the definition of the member: a static pod, or a unit. */
+async function etcdIn(
+  manifests: Parameters<typeof staticPodFlags>[0],
+  units: readonly Definition[],
+): Promise<EtcdDefinition | undefined> {
+  const pod = await staticPodFlags(manifests, 'etcd')
+  if (pod !== undefined) return { runsAs: 'static-pod', flags: pod }
+  const unit = units.find(({ name }) => name === 'etcd')
+  return unit && { runsAs: 'unit', flags: flagsOf(unit.argv) }
 }
 
 /** Returns the paths of the files that a rotation of etcd's CA reads: those of the member, and those of the API server as its client. */

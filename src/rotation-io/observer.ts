@@ -237,8 +237,8 @@ async function etcdMembers(from: Observation): Promise<Sections['etcdMembers']> 
   const found = await onEach(await from.nodes(), async (object) => {
     const node = from.open(object)
     const observation = observations.get(object.metadata.name)
-    const flags = observation instanceof KcertError ? undefined : observation?.etcd
-    return node === undefined || flags === undefined ? [] : [await etcdMember(from.site, node, flags)]
+    const defined = observation instanceof KcertError ? undefined : observation?.etcd
+    return node === undefined || defined === undefined ? [] : [await etcdMember(from.site, node, defined)]
   })
   return reachedBy(from, found.flat())
 }

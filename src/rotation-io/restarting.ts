@@ -62,22 +62,23 @@ export class Restarting {
     const { process: id, how, lease, killAfterMs } = action
     const [name, program] = id.split('/') as [string, ComponentName]
     const node = this.planes.node(name)
+    const isOwn = how === 'signal' || program === 'etcd'
     const held = lease === undefined ? undefined : await holderOf(this.site.objects, lease, name)
     // A process that restarted by itself between plan and write is a new one, but still has the earlier content. The kubelet
     // replaces a static pod in any case.
     const wroteAt = how === 'definition' ? 0 : (this.wroteAtMs.get(name) ?? 0)
     const isOld = async (running: ProcessFacts | undefined): Promise<boolean> => {
       // A member that was down when kcert planned may have come back before the write.
-      if (running === undefined || (action.replaces === undefined && how !== 'signal')) return false
+      if (running === undefined || (action.replaces === undefined && !isOwn)) return false
       const startedAt = await this.site.startedAtMs(name, running)
       const isPlanned = action.replaces !== undefined && Math.abs(startedAt - action.replaces) < sameStartMs
       return isPlanned || startedAt < wroteAt - sameStartMs
     }
     const flags = how === 'signal' ? await this.planes.manifestFlags(name, program) : undefined
-    // A signal must not end the same program in another pod.
+    // A signal must not end the same program in another pod. A unit's process must not be another etcd on the node.
     const find = async (): Promise<ProcessFacts | undefined> => {
       const found = await node.processes([program])
-      return how === 'signal' ? ownProcess(found, flags) : found[0]
+      return isOwn ? ownProcess(found, flags) : found[0]
     }
     const before = await find()
     if (how === 'service' && (before === undefined || (await isOld(before))))

@@ -73,7 +73,7 @@ async function restartOn(
   { process: id, replaces, how }: RestartComponent,
 ): Promise<ScriptedRestart> {
   const program = id.slice(id.indexOf('/') + 1)
-  if (how === 'signal') {
+  if (how === 'signal' || program === 'etcd') {
     throw new KcertError('KCERT_ROTATION_REFUSED', `scripts cannot restart ${id}`, {
       why: 'the check between two members of etcd needs all of them at once, so kcert runs this phase itself',
       next: 'kcert rotate-ca',

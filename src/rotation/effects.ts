@@ -43,9 +43,9 @@ const effects: { readonly [Kind in Action['kind']]: Effects<ActionOf<Kind>> } = 
     place: ({ process: id }) => id,
     node: ({ process: id }) => nodeOfProcess(id),
     seconds({ how, process: id }) {
-      if (how === 'service') return 2
       // SIGTERM: etcd 8.5–9.4 s, ready after 10–14 s; an API server with SIGKILL 5 s later 11.5–13 s.
-      if (how === 'signal') return 12
+      if (how === 'signal' || id.endsWith('/etcd')) return 12
+      if (how === 'service') return 2
       return id.endsWith('/kube-apiserver') ? 43 : 15
     },
   },

@@ -52,6 +52,7 @@ const perComponent = <Schema extends v.GenericSchema>(schema: Schema) =>
     'cloud-controller-manager': v.exactOptional(schema),
     'kube-proxy': v.exactOptional(schema),
     kubelet: v.exactOptional(schema),
+    etcd: v.exactOptional(schema),
   })
 
 export const nodeSchema = v.strictObject({

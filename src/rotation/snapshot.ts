@@ -67,11 +67,12 @@ export interface ComponentSnapshot {
   readonly process?: ProcessSnapshot
 }
 
-/** A member of etcd that runs as a static pod. */
+/** A member of etcd on a control-plane node. */
 export interface EtcdMemberSnapshot {
   /** "cp1/etcd" */
   readonly id: ProcessId
   readonly node: string
+  readonly runsAs: ComponentSnapshot['runsAs']
   /** Flags in the definition on disk. */
   readonly flags: Flags
   /** Absent when no process runs. `isHealthy`: it answered a linearizable read, and no alarm is set. */

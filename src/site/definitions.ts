@@ -17,7 +17,7 @@ export const componentNames: readonly ComponentName[] = [
 
 /** A component on a node, as its definition starts it. */
 export interface Definition {
-  readonly name: ComponentName | 'kubelet'
+  readonly name: ComponentName | 'kubelet' | 'etcd'
   readonly runsAs: ComponentSnapshot['runsAs']
   readonly path: string
   readonly argv: readonly string[]

@@ -129,8 +129,9 @@ export class SimulatedObserver implements Observer {
       if (isUnreachable) return []
       const id = `${node}/etcd`
       const { definition: _, ...flags } = cluster.flagsOf(node, 'etcd')
+      const runsAs = cluster.isUnit('etcd') ? 'unit' : 'static-pod'
       const process = cluster.processes.get(id)
-      if (process === undefined) return [{ id, node, flags, served: { client: [], peer: [] } }]
+      if (process === undefined) return [{ id, node, runsAs, flags, served: { client: [], peer: [] } }]
       const active = this.peersOf(process).map((one) => idOf(one.node))
       const isLearner = cluster.learners.has(node)
       const isLeader = cluster.etcdLeader === node
@@ -139,7 +140,7 @@ export class SimulatedObserver implements Observer {
         client: process.isHealthy ? cluster.loadedBy(process, 'cert-file') : [],
         peer: process.isHealthy ? cluster.loadedBy(process, 'peer-cert-file') : [],
       }
-      return [{ id, node, flags, process: snapshotOf(process), state, served }]
+      return [{ id, node, runsAs, flags, process: snapshotOf(process), state, served }]
     })
   }
 

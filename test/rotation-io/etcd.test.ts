@@ -175,6 +175,55 @@ test.for([
   expect(dialled).not.toContain(8443)
 })
 
+test.each([
+  ['a single process', 1, true],
+  ['two processes, of which one may be another etcd', 2, false],
+])('observes a member that is a unit, with %s', async (_, count, isFound) => {
+  const node = controlPlane('cp1')
+  node.files.delete('/etc/kubernetes/manifests/etcd.yaml')
+  const [path, environment] = ['/etc/systemd/system/etcd.service', '/etc/default/etcd']
+  const flags = { 'cert-file': `${pki}/etcd/server.crt`, 'trusted-ca-file': `\${CA}` }
+  const words = Object.entries(flags).map(([name, value]) => `--${name}=${value}`)
+  const file = (text: string) => ({ content: Buffer.from(text), mode: 0o644 })
+  node.files.set(
+    path,
+    file(`[Service]\nEnvironmentFile=${environment}\nExecStart=/usr/bin/etcd ${words.join(' ')}\n`),
+  )
+  node.files.set(environment, file(`CA=${pki}/etcd/ca.crt\nETCD_PEER_CERT_FILE=/x\n`))
+  const units: string[] = []
+  Object.assign(node.access, {
+    unit: async (name: string) => {
+      units.push(name)
+      const isEtcd = name === 'etcd.service'
+      return { name, loadState: isEtcd ? 'loaded' : 'not-found', fragmentPath: path, dropInPaths: [] }
+    },
+  })
+  const running = { program: 'etcd', startTicks: 1, startedAt: new Date(0), argv: ['etcd', ...words] }
+  node.processes = Array.from({ length: count }, (_, pid) => ({ ...running, pid }) as never)
+  const site = (await sitesOf(new Map([['cp1', node]])))()
+  const inventory = {
+    ...site.inventory,
+    nodes: site.inventory.nodes.map((one) => ({ ...one, layout: 'plain' as const })),
+  }
+  const { etcdMembers, files } = await new SiteObserver({ ...site, inventory }, etcdPlaybook).observe(
+    sections,
+  )
+  expect(etcdMembers).toEqual([
+    expect.objectContaining({
+      id: 'cp1/etcd',
+      runsAs: 'unit',
+      // Only flags count.
+      flags: { 'cert-file': `${pki}/etcd/server.crt`, 'trusted-ca-file': `${pki}/etcd/ca.crt` },
+    }),
+  ])
+  expect(etcdMembers[0]?.process !== undefined).toBe(isFound)
+  expect([...files.values()].map((one) => one.path)).toContain(`${pki}/etcd/server.crt`)
+  expect(units).toContain('etcd.service')
+  units.length = 0
+  await new SiteObserver({ ...site, inventory }).observe(sections)
+  expect(units).not.toContain('etcd.service')
+})
+
 test('the page’s rotation does not read the members of etcd', async () => {
   const nodes = new Map([['cp1', controlPlane('cp1')]])
   const observed = await new SiteObserver((await sitesOf(nodes))()).observe(sections)

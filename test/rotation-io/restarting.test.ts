@@ -27,18 +27,19 @@ afterAll(() => {
 })
 
 const nowMs = now.getTime()
-const kubeletAt = (startedMs: number): ProcessFacts =>
+const processAt = (startedMs: number, program: string): ProcessFacts =>
   ({
-    program: 'kubelet',
-    argv: ['kubelet'],
+    program,
+    argv: [program, '--listen-client-urls=http://127.0.0.1:2379'],
     pid: startedMs,
+    startTicks: startedMs,
     startedAt: new Date(startedMs),
   }) as unknown as ProcessFacts
 
-/** A node whose kubelet runs as a unit since this time. A restart starts a new process. */
-function siteWith(startedMs: number, holderIdentity = '') {
+/** A node whose kubelet, or another program, runs as a unit since this time. A restart starts a new process. */
+function siteWith(startedMs: number, holderIdentity = '', program = 'kubelet') {
   const node = new MemoryNode('w1', { files: new Map() } as never)
-  node.processes = [kubeletAt(startedMs)]
+  node.processes = [processAt(startedMs, program)]
   const restarted: string[] = []
   Object.assign(node.access, {
     unit: async (name: string) => ({
@@ -48,7 +49,7 @@ function siteWith(startedMs: number, holderIdentity = '') {
     }),
     restartUnit: async (name: string) => {
       restarted.push(name)
-      node.processes = [kubeletAt(nowMs + 500)]
+      node.processes = [processAt(nowMs + 500, program)]
     },
   })
   const lease = { spec: { holderIdentity, acquireTime: new Date(nowMs - 60_000).toISOString() } }
@@ -104,6 +105,25 @@ test('skips a process that started after the plan if nothing was written since',
   await restarting.restart(restart)
   expect(restarted).toEqual([])
 })
+
+test.each([
+  // As planned.
+  [nowMs - 60_000, nowMs - 60_000, ['etcd.service']],
+  // It was down when kcert planned, and came back before the write.
+  [undefined, nowMs - 20_000, ['etcd.service']],
+  // It has started since the write.
+  [nowMs - 60_000, nowMs + 100, []],
+  [undefined, nowMs + 100, []],
+])(
+  'a member of etcd that runs as a unit, planned as %j, running since %i: restarts %j',
+  async (planned, startedMs, expected) => {
+    const { restarting, restarted } = siteWith(startedMs, '', 'etcd')
+    restarting.wrote('w1')
+    const { replaces: _, ...action } = { ...restart, process: 'w1/etcd' }
+    await restarting.restart({ ...action, ...(planned !== undefined && { replaces: planned }) })
+    expect(restarted).toEqual(expected)
+  },
+)
 
 const complaint = (seconds: number) =>
   `2026-11-21T12:00:${seconds}Z stderr F x509: certificate signed by unknown authority`

@@ -361,8 +361,9 @@ describe('healthy', () => {
 
 describe('etcd-serves', () => {
   const until = { kind: 'etcd-serves', member: 'cp1/etcd', signedBy: 'new-key', bridged: true } as const
+  const about = { id: 'cp1/etcd', node: 'cp1', runsAs: 'static-pod', flags: {} } as const
   const served = (client: readonly string[], peer: readonly string[]) => ({
-    etcdMembers: [{ id: 'cp1/etcd', node: 'cp1', flags: {}, served: { client, peer } }],
+    etcdMembers: [{ ...about, served: { client, peer } }],
   })
   const good = ['leaf', 'bridge']
   const ofClient = 'cp1/etcd, client port: '

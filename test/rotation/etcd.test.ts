@@ -628,7 +628,7 @@ test('names clients that Kubernetes does not know before it changes anything, un
 
 test('refuses a cluster without stacked etcd', async () => {
   await expect(run(sceneOf({}, { hasEtcd: false }), 1, 1)).rejects.toMatchObject({
-    message: expect.stringMatching(/^no etcd member runs as a static pod/),
+    message: expect.stringMatching(/^no etcd member was found on the control-plane nodes/),
     why: expect.stringContaining('docs/guides/rotate-ca.md'),
   })
 })
@@ -813,5 +813,72 @@ test('restarts an API server that is a systemd unit through systemd', async () =
 test('describes a restart by signal like any other', () => {
   expect(describeAction({ kind: 'restart', phase: 3, process: 'cp1/etcd', how: 'signal' })).toBe(
     'restart cp1/etcd',
+  )
+})
+
+test.each(variants)(
+  'members and API servers that are units restart through systemd: %s clients',
+  async (_, settings) => {
+    const scene = sceneOf(settings, { isPlain: true })
+    const { cluster } = scene
+    const { observed, target } = await observeIn(scene)
+    expect(observed.etcdMembers.map(({ runsAs }) => runsAs)).toEqual(['unit', 'unit', 'unit'])
+    expect(etcdPlaybook.preflight(observed, target, phaseOf(etcdPlaybook, 1))).toEqual([])
+    const [before, trusted] = [bytes(scene), trusts(scene)]
+    const restarts = phases.flatMap((phase) =>
+      planned({ observed, target }, phase)
+        .flatMap(actionsOf)
+        .flatMap((action) => (action.kind === 'restart' ? [`${action.process} ${action.how}`] : [])),
+    )
+    expect(new Set(restarts)).toEqual(
+      new Set(nodes.flatMap((node) => [`${node}/etcd service`, `${node}/kube-apiserver service`])),
+    )
+    await run(scene, 1, 4)
+    await undo(scene, 4)
+    expect(bytes(scene)).toEqual(before)
+    expect(trusts(scene)).toEqual(trusted)
+    const kills = await scene.killedAtEachAct('after', phases, (phase) =>
+      scene.asProcess((rotation) => rotation.run(phase)).then(() => {}),
+    )
+    expect(kills).toBeGreaterThan(40)
+    expect(cluster.mostMembersDown).toBe(1)
+    expect(scene.clients.failures).toEqual([])
+    expect(new Set(Object.values(trusts(scene)))).toEqual(new Set(['CN=etcd-ca-2']))
+  },
+)
+
+test.each([
+  [
+    'a configuration file',
+    'config-file',
+    '/etc/etcd/etcd.yaml',
+    /^members with a configuration file: cp1\/etcd --config-file=/,
+  ],
+  [
+    'variables',
+    'cert-file',
+    undefined,
+    /^files of etcd that are not set or cannot be read: cp1\/etcd --cert-file=/,
+  ],
+] as const)('refuses members with %s', async (_, flag, value, what) => {
+  const { observed, target } = await observeIn(sceneOf({}, { isPlain: true }))
+  const etcdMembers = observed.etcdMembers.map((one) => {
+    const { [flag]: __, ...flags } = one.flags
+    return { ...one, flags: value === undefined ? flags : { ...flags, [flag]: value } }
+  })
+  const found = etcdPlaybook.preflight({ ...observed, etcdMembers }, target, phaseOf(etcdPlaybook, 1))
+  expect(found.map((one) => one.what)).toEqual([expect.stringMatching(what)])
+})
+
+test('refuses a CA of etcd in the folder of the cluster CA, whose rotation has files there too', async () => {
+  const { observed, target } = await observeIn(sceneOf({}, { isPlain: true }))
+  const components = observed.components.map((one) =>
+    one.id === 'cp2/kube-apiserver'
+      ? { ...one, flags: { ...one.flags, 'client-ca-file': '/etc/kubernetes/pki/etcd/other.pem' } }
+      : one,
+  )
+  const found = etcdPlaybook.preflight({ ...observed, components }, target, phaseOf(etcdPlaybook, 1))
+  expect(found.map((one) => one.what)).toContain(
+    '--etcd-cafile and --client-ca-file of API servers are in one folder: cp2/kube-apiserver',
   )
 })

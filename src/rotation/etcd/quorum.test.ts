@@ -8,8 +8,10 @@ const ids = ['a1', 'b2', 'c3']
 function member(index: number, state: Partial<EtcdState> = {}, given: Partial<EtcdMemberSnapshot> = {}) {
   const memberId = ids[index]!
   const active = ids.filter((id) => id !== memberId)
+  const runsAs: EtcdMemberSnapshot['runsAs'] = 'static-pod'
   return {
     id: `cp${index + 1}/etcd`,
+    runsAs,
     node: `cp${index + 1}`,
     flags: {},
     process: { startedAtMs: 0, flags: {}, isHealthy: true },

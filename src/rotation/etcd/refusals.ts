@@ -2,7 +2,7 @@ import { shortList } from '../../errors/short-list.ts'
 import { changedChoice } from '../fixed-choices.ts'
 import { otherNewCas } from '../key-type.ts'
 import { leafIn } from '../leaves.ts'
-import { caFileOf } from '../material.ts'
+import { caFileOf, kcertFolderIn } from '../material.ts'
 import type { Phase, Refusal } from '../phase.ts'
 import {
   expiredCas,
@@ -100,13 +100,13 @@ function externalEtcd(observed: Snapshot): readonly Refusal[] {
   const hand = 'For external etcd, see "Rotate the CA of external etcd by hand" in docs/guides/rotate-ca.md'
   return [
     ...when(etcdMembers.length === 0, {
-      what: 'no etcd member runs as a static pod on the nodes of this cluster',
-      why: `kcert rotates the CA of stacked etcd, which kubeadm runs on control-plane nodes. ${hand}`,
+      what: 'no etcd member was found on the control-plane nodes',
+      why: `kcert rotates the CA of etcd on control-plane nodes: static pods, and systemd units of nodes with layout: plain in kcert.yaml. ${hand}`,
       next: 'kcert rotate-ca discover --dry-run',
     }),
     ...when(etcdMembers.length > 0 && found.length > 0, {
       what: `endpoints of API servers at which no etcd member of this cluster was found: ${shortList(found)}`,
-      why: `they are not in --listen-client-urls or --advertise-client-urls of a static pod of etcd. At other addresses, such as a load balancer, kcert reads the ID of the member from /metrics, with --etcd-cafile and the client certificate of the API server, and it did not find a member there. Correct the endpoint, or set the flag to --advertise-client-urls of the members. ${hand}`,
+      why: `they are not in --listen-client-urls or --advertise-client-urls of a member on control-plane nodes. At other addresses, such as a load balancer, kcert reads the ID of the member from /metrics, with --etcd-cafile and the client certificate of the API server, and it did not find a member there. Correct the endpoint, or set the flag to --advertise-client-urls of the members. ${hand}`,
       next,
     }),
   ]
@@ -197,10 +197,26 @@ function otherFiles(observed: Snapshot): readonly Refusal[] {
       ...(fileAt(observed, node, client) === undefined ? [`${id} --etcd-certfile=${client ?? ''}`] : []),
     ]
   })
+  const configured = observed.etcdMembers.flatMap(({ id, flags: { 'config-file': path } }) =>
+    path === undefined ? [] : [`${id} --config-file=${path}`],
+  )
+  const shared = apiServers(observed).flatMap(({ id, flags }) =>
+    kcertFolderIn(flags, 'etcd') === kcertFolderIn(flags, 'cluster') ? [id] : [],
+  )
   return [
     ...when(incomplete.length > 0, {
       what: `files of etcd that are not set or cannot be read: ${shortList(incomplete)}`,
-      why: 'kcert rotates the CA of members that use TLS for clients and for other members',
+      why: 'kcert rotates the CA of members that use TLS for clients and for other members. It reads only flags, not variables such as ETCD_CERT_FILE',
+      next,
+    }),
+    ...when(configured.length > 0, {
+      what: `members with a configuration file: ${shortList(configured)}`,
+      why: 'etcd then ignores its flags, and kcert reads only flags; set flags instead of --config-file',
+      next,
+    }),
+    ...when(shared.length > 0, {
+      what: `--etcd-cafile and --client-ca-file of API servers are in one folder: ${shortList(shared)}`,
+      why: "kcert's folder beside each CA file must belong to one CA; move the CA of etcd to a folder of its own",
       next,
     }),
     ...when(apis.length > 0, {

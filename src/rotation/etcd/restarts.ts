@@ -48,13 +48,13 @@ export function rewritten(
  */
 export function restarted(
   observed: Observed<'components'>,
-  { id, node, process: running }: EtcdMemberSnapshot,
+  { id, node, runsAs, process: running }: EtcdMemberSnapshot,
 ): readonly Task[] {
   const api = apiServerOn(observed, node)?.id
   return [
     awaitQuorum(node),
     // An edit of the manifest would take 48 s: the kubelet first deletes the mirror pod through its own API server, whose etcd has just stopped.
-    restart(id, running, 'signal'),
+    restart(id, running, runsAs === 'unit' ? 'service' : 'signal'),
     ...(api === undefined ? [] : [waitUntilReady(api)]),
   ]
 }
