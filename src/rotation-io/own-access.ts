@@ -18,20 +18,34 @@ import { RotationCas } from './rotation-cas.ts'
 // The rotation also affects the operator's kubeconfig: in phase 12 servers reject its certificate, and its CA data trusts no
 // server any more. From then on, kcert uses its own certificates, through the nodes.
 
-/** Returns the site with access to objects even after the operator's kubeconfig stops working, once phase 1 is complete. */
-export function withOwnAccess(site: Site, random: RandomBytes): Site {
-  const planes = new ControlPlanes(site)
+/**
+ * Returns the site with access to objects even after the operator's kubeconfig stops working, once phase 1 is complete. `tell`
+ * receives one sentence when that happens.
+ */
+export function withOwnAccess(site: Site, random: RandomBytes, tell: (note: string) => void): Site {
+  let usesOwn = false
+  // A server counts each attempt of a refused kubeconfig as a failed handshake. Phase 12 fails for those of unknown clients, and
+  // behind a load balancer kcert's own have no address of their own.
+  const untilRefused: ObjectsApi = {
+    ...site.objects,
+    async *list(resource, selection) {
+      if (usesOwn) throw new KcertError('KCERT_UNREACHABLE', 'the kubeconfig is no longer accepted')
+      yield* site.objects.list(resource, selection)
+    },
+  }
+  const planes = new ControlPlanes({ ...site, objects: untilRefused })
   const identity = new OwnIdentity(site, planes, new RotationCas(site, planes, random))
   const ownBy = (ask: Ask) =>
     objectsOf({ call: (call) => callAsOwn(ask, call) }, (milliseconds) => pauseFor(milliseconds))
   const own = ownBy((call) => identity.callAny(call))
-  let usesOwn = false
 
   const isOver = async (error: unknown): Promise<boolean> => {
     if (!(error instanceof KcertError)) return false
     if (!refusals.has(error.code)) return false
-    usesOwn = await isLaidOut(planes)
-    return usesOwn
+    if (!(await isLaidOut(planes))) return false
+    if (!usesOwn) tell(replaced)
+    usesOwn = true
+    return true
   }
   const either = async <Result>(
     act: (objects: Omit<ObjectsApi, 'watch'>) => Promise<Result>,
@@ -80,6 +94,9 @@ export function withOwnAccess(site: Site, random: RandomBytes): Site {
   }
   return { ...site, objects, listAt }
 }
+
+const replaced =
+  'the API servers no longer accept your kubeconfig, because the old CA is being removed; kcert continues with its own certificates. Replace the kubeconfig, with kubeadm by /etc/kubernetes/admin.conf of a control-plane node'
 
 type Ask = OwnIdentity['callAny']
 

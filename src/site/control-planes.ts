@@ -85,8 +85,9 @@ export class ControlPlanes {
         if (this.site.node(name, internalAddress(object)) !== undefined) names.add(name)
       }
     } catch (error) {
-      // While no API server responds, only the inventory is used.
       if (!(error instanceof KcertError)) throw error
+      // While no API server responds, the last list is used.
+      for (const name of this.listed?.names ?? []) names.add(name)
     }
     this.listed = { names: [...names].sort(), untilMs: now + keptMs }
     return this.listed.names

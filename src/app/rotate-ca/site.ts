@@ -3,6 +3,7 @@ import { openClusterOf } from '../../cli/cluster.ts'
 import type { Context } from '../../cli/context.ts'
 import type { ClusterFlags } from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
+import { tellLine } from '../../cli/tell-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { OldKeyFiles } from '../../rotation/old-keys.ts'
 import type { Playbook } from '../../rotation/phase.ts'
@@ -131,7 +132,9 @@ async function openRotation(
   const cluster = await openClusterOf(context, flags)
   opening.defer(() => cluster.close())
   const { objects: own, through } = cluster
-  const site = withOwnAccess(openSite({ inventory, objects: own, clock, through }), random)
+  const site = withOwnAccess(openSite({ inventory, objects: own, clock, through }), random, (note) =>
+    tellLine(context.stderr, `note: ${note}`),
+  )
   opening.defer(() => site.close())
   const { objects } = site
   const executor = new SiteExecutor({ site, random, table, given, unreadLogs: { waivers } })

@@ -84,6 +84,8 @@ export const dropOld = definePhase('drop-old', {
       const count = new Set(holding.map(({ uid }) => uid)).size
       yield `${count} ${count === 1 ? 'pod keeps' : 'pods keep'} both CAs until the next restart; no server uses a certificate of the old CA`
     }
+    if (change !== undefined)
+      yield 'kubeconfigs with a certificate of the old CA stop working, yours too unless you have replaced it since phase 7'
     // Before that, phase 12 is refused because of such objects.
     yield* target.isDropping ? storedRemarks(observed, target) : unreadRemarks(observed)
     yield* interruptions(observed, change, withoutOld)
