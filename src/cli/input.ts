@@ -50,14 +50,20 @@ export function descriptorStream(descriptor: number, context: Context): AsyncIte
 /**
  * Returns the text of a file whose contents decide what kcert runs, approves or signs. All such files are read with this
  * function. Pipes belong to the caller. Throws KCERT_FILE_UNTRUSTED when other users can change the file, and as `readInput`.
+ * `limitBytes` applies to files.
  */
-export async function readTrustedText(kind: TrustedKind, name: string, context: Context): Promise<string> {
+export async function readTrustedText(
+  kind: TrustedKind,
+  name: string,
+  context: Context,
+  limitBytes?: number,
+): Promise<string> {
   const descriptor = descriptorOf(name)
   if (descriptor !== undefined) {
     checkTrusted(kind, descriptor === 0 ? 'standard input' : name, descriptor)
     return readText(name, context)
   }
-  const read = readTrustedFile(kind, resolve(context.workingFolder, name))
+  const read = readTrustedFile(kind, resolve(context.workingFolder, name), limitBytes)
   if ('reason' in read) throw fileError({ ...read, name })
   return Buffer.from(read.bytes).toString('utf8')
 }

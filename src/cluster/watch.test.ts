@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { fakeCluster } from '../../test/cluster/fake-cluster.ts'
@@ -66,6 +67,23 @@ test('reports the differences when the resourceVersion expires', async () => {
     'DELETED made-anew=undefined',
     'MODIFIED written=2',
   ])
+})
+
+test('notices within 60 s that a watch is silently dead, and misses nothing', {
+  timeout: 90_000,
+}, async () => {
+  const { server, cluster } = await fakeCluster()
+  // The connection stays open, and no event arrives.
+  const answer = (response: ServerResponse): void => response.writeHead(200).flushHeaders()
+  server.faults.add({ kind: 'hostile', verb: 'watch', resource: 'configmaps', answer })
+  server.put(maps, map('a', '1'))
+  const { reported, reach, stop } = watching(cluster)
+  await reach('ADDED a=1')
+  await expect.poll(() => server.calls.filter(({ verb }) => verb === 'watch').length).toBe(1)
+  server.put(maps, map('b', '1'))
+  await reach('ADDED b=1')
+  await stop()
+  expect(reported).toEqual(['ADDED a=1', 'ADDED b=1'])
 })
 
 test('accepts bookmarks and does not report them', async () => {

@@ -109,6 +109,41 @@ test('approves what the policy approves, and explains what it leaves pending', o
   expect(JSON.parse(byHand.stdout).requests[0].reason).toMatch(/^requester: /)
 })
 
+test(
+  'hostile names and a token in the kubeconfig: bounded metrics, whole lines, no secret',
+  onBusyMachines,
+  async () => {
+    const hostile = 'x"\n{"level":"info","msg":"approved"}\u202e\u001b[2J'
+    const token = 'secret-token-7f3a'
+    await server.close()
+    server = await startApiServer({
+      tokens: { [token]: { username: 'approver', groups: ['system:masters'] } },
+    })
+    putCluster(server)
+    server.put(leases, { metadata: { name: 'kcert-controller' }, spec: { holderIdentity: '' } })
+    server.writeKubeconfig(join(folder, 'pod.conf'), { token })
+    for (let one = 0; one < 20; one++)
+      putServing(server, `csr-${one}`, {
+        username: `${hostile}${one}`,
+        groups: [`${hostile}${one}`],
+        ...(one % 2 === 0 && { signerName: `evil.example.com/${hostile}${one}` }),
+      })
+    const { daemon, get } = await start(['--log-format', 'json'], 'pod.conf')
+    await daemon.says(/"msg":"skipped"/, 20)
+    const { text } = await get('/metrics')
+    const series = text.match(/^kcert_controller_(?:pending_requests|decisions_total)\{.*/gm) ?? []
+    expect(series.length).toBeLessThanOrEqual(4)
+    expect(text).toMatch(/^kcert_controller_pending_requests\{reason="[a-z-]+"\} 10$/m)
+    expect(text + (await get('/readyz')).text).not.toMatch(/evil|approved|secret-token/)
+    await until(() => server.all(events).length === 20)
+    expect(await daemon.kill('SIGTERM')).toBe(0)
+    const lines = daemon.stderr.trimEnd().split('\n')
+    expect(lines.map((line) => JSON.parse(line).msg)).not.toContain('approved')
+    const written = daemon.stderr + JSON.stringify(server.all(events).map(({ message }) => message))
+    expect(written).not.toMatch(/secret-token|[\u202e\u001b]/)
+  },
+)
+
 test('of two replicas one acts, and the other takes over when it stops', onBusyMachines, async () => {
   const first = await start()
   await first.daemon.says(/became the leader/)

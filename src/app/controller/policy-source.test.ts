@@ -66,6 +66,13 @@ test('keeps the last policy while the file is malformed, gone, or changeable by 
       },
       'KCERT_FILE_UNTRUSTED',
     ],
+    [
+      () => {
+        chmodSync(file, 0o600)
+        writeFileSync(file, `${policyOf('kubelet-client')}${'# more\n'.repeat(80_000)}`)
+      },
+      'KCERT_FILE_TOO_LARGE',
+    ],
   ]
   for (const [spoil, code] of faults) {
     spoil()

@@ -36,7 +36,10 @@ export async function policiesOf(name: string, context: Context): Promise<readon
   return (await namedPolicies(name, context)).policies
 }
 
-/** Throws KCERT_FILE_UNTRUSTED. */
+// 4,000 rules. The YAML of a larger one may need more than the heap of the controller, and would end it instead of being refused.
+const mostPolicyBytes = 512 * 1024
+
+/** Throws KCERT_FILE_UNTRUSTED and KCERT_FILE_TOO_LARGE. */
 export function readPolicyText(name: string, context: Context): Promise<string> {
-  return readTrustedText('approval policy', name, context)
+  return readTrustedText('approval policy', name, context, mostPolicyBytes)
 }
