@@ -69,6 +69,7 @@ function etcdFlags(node: NodeIdentity, members: readonly NodeIdentity[]): Flags 
     'data-dir': '/var/lib/etcd',
     'listen-client-urls': `https://${node.address}:2379,https://127.0.0.1:2379`,
     'advertise-client-urls': `https://${node.address}:2379`,
+    'listen-metrics-urls': 'http://127.0.0.1:2381',
     'listen-peer-urls': `https://${node.address}:2380`,
     'initial-advertise-peer-urls': `https://${node.address}:2380`,
     'initial-cluster': members.map(({ name, address }) => `${name}=https://${address}:2380`).join(','),

@@ -116,7 +116,7 @@ async function controlPlaneFiles(
     ...pemFiles('kubernetes', 'front-proxy-client', proxyClient),
     'etc/kubernetes/ssl/sa.key': serviceAccounts.key,
     'etc/kubernetes/ssl/sa.pub': serviceAccounts.publicKey,
-    'etc/etcd/ssl/etcd-ca.pem': etcd.certificate,
+    ...pemFiles('etcd', 'etcd-ca', etcd),
     ...pemFiles('etcd', 'etcd', member),
     ...(await kubeconfigFile(
       'admin',

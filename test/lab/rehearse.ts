@@ -100,6 +100,11 @@ const rehearsals: readonly Rehearsal[] = [
       ),
   },
   { name: 'etcd-ca', request: large, run: rotatedEtcd },
+  {
+    name: 'etcd-units',
+    request: { ...large, flavour: 'plain' },
+    run: rotatedEtcdUnits,
+  },
   { name: 'etcd-database', request: { ...large, addons: false }, run: rotatedDatabase },
   { name: 'sa-key', request: large, run: rotatedServiceAccountKey },
   { name: 'everything', request: large, run: rotatedEverything },
@@ -221,6 +226,20 @@ async function rotatedEtcd(cluster: Cluster, operator: RotationOperator): Promis
   const restarts = Object.keys(pods).filter((name) => /\/(?:etcd|kube-apiserver)$/.test(name)).length
   const faults = evidence.verdict.unexpected.length + notBack.length + changed.length + holders.length
   if (faults > 0 || evidence.restarted.length !== restarts || !isNew) throw new Error(report)
+  return report
+}
+
+/** The etcd CA of members that are units: to phase 4 and back, with the bytes as before, then to the end under watch. */
+async function rotatedEtcdUnits(cluster: Cluster, operator: RotationOperator): Promise<string> {
+  const oldCa = readFileSync(cluster.hostPath('cp1', '/etc/etcd/ssl/etcd-ca.pem'), 'utf8')
+  const notBack = await toFourAndBack(cluster, operator, ['--ca', 'etcd'])
+  const evidence = await rotateUnderWatch(cluster, operator, () => rotateEtcd(cluster, operator))
+  const holders = await holdersOf(cluster, oldCa)
+  const report = `${describeEvidence(evidence)}${[
+    `not restored by rollback   ${named(notBack)}`,
+    `who contains the old CA       ${named(holders)}`,
+  ].join('\n')}\n`
+  if (evidence.verdict.unexpected.length + notBack.length + holders.length > 0) throw new Error(report)
   return report
 }
 

@@ -43,7 +43,7 @@ export function staticPods(cluster: Cluster): Record<string, string> {
 /** Returns bytes and mode of every file below /etc/kubernetes and in the kubelet's pki folder of every node, without links. */
 export function nodeFiles(cluster: Cluster): Record<string, string> {
   const found: Record<string, string> = {}
-  for (const { name, path, file } of filesOfNodes(cluster)) {
+  for (const { name, path, file } of filesOfNodes(cluster, [...kubernetesFolders, '/etc/etcd'])) {
     const mode = (statSync(file).mode & 0o777).toString(8)
     found[`${name}:${path} ${mode}`] = readFileSync(file, 'latin1')
   }

@@ -12,6 +12,7 @@ import { SiteExecutor } from '../../src/rotation-io/executor.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
 import { OwnIdentity } from '../../src/rotation-io/own-identity.ts'
 import { RotationCas } from '../../src/rotation-io/rotation-cas.ts'
+import { prepareRunbook } from '../../src/rotation-io/runbook.ts'
 import { ControlPlanes } from '../../src/site/control-planes.ts'
 import { type Certificate, readCertificates } from '../../src/x509/certificate.ts'
 import { readPrivateKeyFile } from '../../src/x509/keys.ts'
@@ -339,6 +340,16 @@ test('a CA that a probe created in memory before phase 1 does not determine the 
   expect(made.certificate.publicKey.curve).toBe('P-384')
   expect(await cas.pair('cluster', 'new')).toBe(made)
   expect(await cas.pair('cluster', 'new', 'ECDSA-P384')).toBe(made)
+})
+
+test.each(['signal', 'service'] as const)('no script restarts a member of etcd: %s', async (how) => {
+  const site = (await sitesOf(new Map([['cp1', controlPlane('cp1')]])))()
+  const restart = { kind: 'restart', phase: 3, process: 'cp1/etcd', how } as const
+  const groups = [{ atOnce: 1, scripts: [{ node: 'cp1', acts: [restart] }] }]
+  const options = { site, random: (length: number) => Buffer.alloc(length), table: etcdPlaybook }
+  await expect(
+    prepareRunbook(options, { groups }, { number: 3, title: 'restart', next: 'kcert rotate-ca' }),
+  ).rejects.toMatchObject({ code: 'KCERT_ROTATION_REFUSED', message: 'scripts cannot restart cp1/etcd' })
 })
 
 test('no output of a plan contains a private key', async () => {
