@@ -42,6 +42,18 @@ export function unitCommands(
   files: readonly UnitFile[],
   environment: ReadonlyMap<string, string> = new Map(),
 ): UnitCommand[] {
+  const variables = unitVariables(files, environment)
+  return effective(files, 'ExecStart').map(({ file, directive }) => {
+    const written = systemdWords(file.text, directive.start, directive.end).map(({ text }) => text)
+    return { path: file.path, argv: expanded(written, variables) }
+  })
+}
+
+/** Returns the variables that a unit sets, by name. Those of environment files take precedence. */
+export function unitVariables(
+  files: readonly UnitFile[],
+  environment: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
   const variables = new Map<string, string>()
   for (const { file, directive } of effective(files, 'Environment')) {
     for (const { text } of systemdWords(file.text, directive.start, directive.end)) {
@@ -52,10 +64,7 @@ export function unitCommands(
   for (const path of environmentFiles(files)) {
     for (const { name, value } of readEnvironment(environment.get(path) ?? '')) variables.set(name, value)
   }
-  return effective(files, 'ExecStart').map(({ file, directive }) => {
-    const written = systemdWords(file.text, directive.start, directive.end).map(({ text }) => text)
-    return { path: file.path, argv: expanded(written, variables) }
-  })
+  return variables
 }
 
 /**

@@ -3,7 +3,7 @@ import { wordsOf } from '../errors/kcert-error.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import type { ComponentSnapshot, EtcdMemberSnapshot } from '../rotation/snapshot.ts'
-import { ownProcess } from '../site/definitions.ts'
+import { ownProcess, withOwnVariables } from '../site/definitions.ts'
 import { etcdStateIn } from '../site/etcd-metrics.ts'
 import { etcdChain } from '../site/handshakes.ts'
 import { healthStatus } from '../site/health.ts'
@@ -24,8 +24,10 @@ export async function etcdMember(
   const { name } = node
   const about = { id: `${name}/etcd`, node: name, runsAs, flags }
   const processes = await node.processes(['etcd'], { timeoutMs: 15_000 })
-  // Variables may set what distinguishes the processes of several units, so only the single one counts.
-  const running = ownProcess(processes, runsAs === 'unit' ? undefined : flags)
+  const isUnit = runsAs === 'unit'
+  // Restarts and probes find the process of a unit only if it is the single one.
+  const found = ownProcess(processes, isUnit ? undefined : flags)
+  const running = found && isUnit ? await withOwnVariables(node, found) : found
   if (running === undefined) return { ...about, served: { client: [], peer: [] } }
   const [startedAtMs, status, state, client, peer] = await Promise.all([
     site.startedAtMs(name, running),

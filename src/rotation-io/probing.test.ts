@@ -202,7 +202,7 @@ function probing({
   }
   const planes = {
     node: () => node,
-    running: async (_: string, program: string) => (await node.processes([program]))[0],
+    runningEtcd: async () => (await node.processes(['etcd']))[0],
     apiServers: async () => (isNodeGone ? [] : [{ node: 'cp1', flags }]),
     everyApiServer: async () => {
       if (isNodeGone) throw new KcertError('KCERT_UNREACHABLE', 'node cp2', { why: 'connection timed out' })

@@ -274,9 +274,7 @@ export class Probing {
     const [node, program] = at.split('/') as [string, ComponentName]
     const { planes } = this.parts
     const running =
-      program === 'etcd'
-        ? await planes.running(node, program)
-        : (await planes.node(node).processes([program]))[0]
+      program === 'etcd' ? await planes.runningEtcd(node) : (await planes.node(node).processes([program]))[0]
     if (running === undefined) throw new Error(`${at} is not running`)
     return running
   }

@@ -77,8 +77,9 @@ export class Restarting {
     const flags = how === 'signal' ? await this.planes.manifestFlags(name, program) : undefined
     // A signal must not end the same program in another pod. A unit's process must not be another etcd on the node.
     const find = async (): Promise<ProcessFacts | undefined> => {
+      if (how === 'service' && program === 'etcd') return this.planes.runningEtcd(name)
       const found = await node.processes([program])
-      return isOwn ? ownProcess(found, flags) : found[0]
+      return how === 'signal' ? ownProcess(found, flags) : found[0]
     }
     const before = await find()
     if (how === 'service' && (before === undefined || (await isOld(before))))

@@ -38,7 +38,7 @@ function watching(tables: readonly (string | undefined)[], isRunning = true) {
     planes: {
       node: () => node,
       names: async () => ['cp1', 'cp2'],
-      running: async () => (isRunning ? { program: 'etcd', pid: 7, startTicks: 1, argv } : undefined),
+      runningEtcd: async () => (isRunning ? { program: 'etcd', pid: 7, startTicks: 1, argv } : undefined),
     },
     sleep: async (ms: number) => {
       time += ms

@@ -20,7 +20,7 @@ const largestBytes = 8 * 1024 * 1024
 
 interface WatchingOptions {
   readonly site: Pick<Site, 'clock' | 'objects'>
-  readonly planes: Pick<ControlPlanes, 'node' | 'names' | 'running'>
+  readonly planes: Pick<ControlPlanes, 'node' | 'names' | 'runningEtcd'>
   /** Waits for this number of milliseconds (default real time). */
   readonly sleep?: (ms: number) => Promise<unknown>
 }
@@ -40,7 +40,7 @@ export async function watchEtcdClients(
     const found = new Set<string>()
     const endMs = site.clock().getTime() + forMs
     for (;;) {
-      const running = await planes.running(name, 'etcd')
+      const running = await planes.runningEtcd(name)
       if (running === undefined) return { ok: false, detail: `${at} is not running` }
       const { port } = listeningOf(running.argv)
       const paths = ['tcp', 'tcp6'].map((name) => `/proc/${running.pid}/net/${name}`)

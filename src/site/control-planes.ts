@@ -4,7 +4,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
-import { ownProcess } from './definitions.ts'
+import { ownProcess, withOwnVariables } from './definitions.ts'
 import { textOf } from './node-files.ts'
 import { internalAddress } from './node-objects.ts'
 import type { Site } from './site.ts'
@@ -101,9 +101,11 @@ export class ControlPlanes {
     return pod.containers.find((one) => one.program === program)?.flags
   }
 
-  /** Returns the process of a static pod, and not the same program in another pod; undefined if it does not run. */
-  async running(name: string, program: ComponentName): Promise<ProcessFacts | undefined> {
-    const flags = await this.manifestFlags(name, program)
-    return ownProcess(await this.node(name).processes([program]), flags)
+  /** Returns the process of etcd: of a static pod, and not the same program in another pod, or of a unit; undefined if it does not run. */
+  async runningEtcd(name: string): Promise<ProcessFacts | undefined> {
+    const node = this.node(name)
+    const flags = await this.manifestFlags(name, 'etcd')
+    const found = ownProcess(await node.processes(['etcd']), flags)
+    return found !== undefined && flags === undefined ? withOwnVariables(node, found) : found
   }
 }

@@ -1,11 +1,11 @@
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { isTrue, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import { type Flags, flagsOf, programOf } from '../pki/component-flags.ts'
-import type { ProcessFacts } from '../pki/node-access.ts'
+import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
-import { environmentFiles, type UnitFile, unitCommands } from '../pki/systemd-unit.ts'
+import { environmentFiles, type UnitFile, unitCommands, unitVariables } from '../pki/systemd-unit.ts'
 import type { ComponentName, ComponentSnapshot, KubeadmSnapshot } from '../rotation/snapshot.ts'
-import type { NodeFile } from './node-files.ts'
+import { textOf as fileText, type NodeFile } from './node-files.ts'
 
 export const componentNames: readonly ComponentName[] = [
   'kube-apiserver',
@@ -65,7 +65,35 @@ export function unitDefinition(
   environment: ReadonlyMap<string, string>,
 ): Definition | undefined {
   const command = unitCommands(files, environment).findLast(({ argv }) => programOf(argv) === name)
-  return command && { name, runsAs: 'unit', path: command.path, argv: command.argv, annotations: {} }
+  if (command === undefined) return undefined
+  const argv = name === 'etcd' ? withVariables(command.argv, unitVariables(files, environment)) : command.argv
+  return { name, runsAs: 'unit', path: command.path, argv, annotations: {} }
+}
+
+/** Returns etcd's command line with its variables as flags: ETCD_CERT_FILE is --cert-file. Flags take precedence over variables. */
+function withVariables(
+  [program = '', ...words]: readonly string[],
+  variables: Iterable<readonly [name: string, value: string]>,
+): string[] {
+  const flags = Array.from(variables).flatMap(([name, value]) => {
+    const [, flag] = /^ETCD_([A-Z0-9_]+)$/.exec(name) ?? []
+    return flag === undefined ? [] : [`--${flag.toLowerCase().replaceAll('_', '-')}=${value}`]
+  })
+  return [program, ...flags, ...words]
+}
+
+/** Returns a process of etcd that a unit started, with its variables as flags. Throws as the node does. */
+export async function withOwnVariables(
+  node: Pick<NodeAccess, 'readFiles'>,
+  running: ProcessFacts,
+): Promise<ProcessFacts> {
+  const [file] = await node.readFiles([`/proc/${running.pid}/environ`])
+  const words = file?.found === 'file' ? fileText(file).split('\0') : []
+  const variables = words.map((word) => {
+    const equals = word.indexOf('=')
+    return [word.slice(0, equals), word.slice(equals + 1)] as const
+  })
+  return { ...running, argv: withVariables(running.argv, variables) }
 }
 
 /** Returns the environment files that a unit names, without patterns. */

@@ -188,9 +188,11 @@ test.each([
   const file = (text: string) => ({ content: Buffer.from(text), mode: 0o644 })
   node.files.set(
     path,
-    file(`[Service]\nEnvironmentFile=${environment}\nExecStart=/usr/bin/etcd ${words.join(' ')}\n`),
+    file(
+      `[Service]\nEnvironment=ETCD_CERT_FILE=/other ETCDCTL_CERT=/x\nEnvironmentFile=-${environment}\nExecStart=/usr/bin/etcd ${words.join(' ')}\n`,
+    ),
   )
-  node.files.set(environment, file(`CA=${pki}/etcd/ca.crt\nETCD_PEER_CERT_FILE=/x\n`))
+  node.files.set(environment, file(`CA=${pki}/etcd/ca.crt\nETCD_PEER_CERT_FILE=${pki}/etcd/peer.crt\n`))
   const units: string[] = []
   Object.assign(node.access, {
     unit: async (name: string) => {
@@ -201,6 +203,13 @@ test.each([
   })
   const running = { program: 'etcd', startTicks: 1, startedAt: new Date(0), argv: ['etcd', ...words] }
   node.processes = Array.from({ length: count }, (_, pid) => ({ ...running, pid }) as never)
+  const variables = [
+    'HOME=/',
+    'ETCD_CERT_FILE=/other',
+    `ETCD_PEER_CERT_FILE=${pki}/etcd/peer.crt`,
+    'ETCD_LISTEN_METRICS_URLS=http://127.0.0.1:2381',
+  ]
+  node.files.set('/proc/0/environ', file(`${variables.join('\0')}\0`))
   const site = (await sitesOf(new Map([['cp1', node]])))()
   const inventory = {
     ...site.inventory,
@@ -213,11 +222,19 @@ test.each([
     expect.objectContaining({
       id: 'cp1/etcd',
       runsAs: 'unit',
-      // Only flags count.
-      flags: { 'cert-file': `${pki}/etcd/server.crt`, 'trusted-ca-file': `${pki}/etcd/ca.crt` },
+      // Flags take precedence over variables.
+      flags: {
+        'cert-file': `${pki}/etcd/server.crt`,
+        'peer-cert-file': `${pki}/etcd/peer.crt`,
+        'trusted-ca-file': `${pki}/etcd/ca.crt`,
+      },
     }),
   ])
-  expect(etcdMembers[0]?.process !== undefined).toBe(isFound)
+  expect(etcdMembers[0]?.process?.flags).toEqual(
+    isFound
+      ? { ...flags, 'peer-cert-file': `${pki}/etcd/peer.crt`, 'listen-metrics-urls': 'http://127.0.0.1:2381' }
+      : undefined,
+  )
   expect([...files.values()].map((one) => one.path)).toContain(`${pki}/etcd/server.crt`)
   expect(units).toContain('etcd.service')
   units.length = 0

@@ -30,7 +30,7 @@ const nowMs = now.getTime()
 const processAt = (startedMs: number, program: string): ProcessFacts =>
   ({
     program,
-    argv: [program, '--listen-client-urls=http://127.0.0.1:2379'],
+    argv: [program],
     pid: startedMs,
     startTicks: startedMs,
     startedAt: new Date(startedMs),

@@ -855,7 +855,7 @@ test.each([
     /^members with a configuration file: cp1\/etcd --config-file=/,
   ],
   [
-    'variables',
+    'unset files',
     'cert-file',
     undefined,
     /^files of etcd that are not set or cannot be read: cp1\/etcd --cert-file=/,

@@ -206,12 +206,12 @@ function otherFiles(observed: Snapshot): readonly Refusal[] {
   return [
     ...when(incomplete.length > 0, {
       what: `files of etcd that are not set or cannot be read: ${shortList(incomplete)}`,
-      why: 'kcert rotates the CA of members that use TLS for clients and for other members. It reads only flags, not variables such as ETCD_CERT_FILE',
+      why: 'kcert rotates the CA of members that use TLS for clients and for other members.',
       next,
     }),
     ...when(configured.length > 0, {
       what: `members with a configuration file: ${shortList(configured)}`,
-      why: 'etcd then ignores its flags, and kcert reads only flags; set flags instead of --config-file',
+      why: 'etcd then ignores its flags and variables, and kcert reads only these; set flags instead of --config-file',
       next,
     }),
     ...when(shared.length > 0, {
