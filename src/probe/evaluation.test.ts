@@ -182,6 +182,14 @@ test('reports an issued newer certificate that is not served as old, and an olde
   expect([same.issued?.state, same.status]).toEqual(['served', 'ok'])
   const twin = { ...at('2026-06-01T00:00:00Z'), besides: [Certificate.parse(leaf.der)] }
   expect(evaluated({ given: twin }).issued?.state).toBe('served')
+  const csr = evaluated({ given: { ...at('2025-06-01T00:00:00Z'), source: 'csr/csr-a' } })
+  expect([csr.issued, csr.problems]).toEqual([
+    { source: 'csr/csr-a', state: 'unknown', fault: 'older than the served certificate' },
+    [],
+  ])
+  const { der } = serving({ subject: { commonName: 'w2' }, notBefore: new Date('2025-06-01T00:00:00Z') })
+  const foreign = evaluated({ given: { source: 'csr/csr-a', certificate: Certificate.parse(der) } })
+  expect([foreign.issued?.state, codesOf(foreign)]).toEqual(['other', ['OTHER_CERTIFICATE_SERVED']])
   const unknown = evaluated({ given: { source: 'x', fault: 'the file cannot be read' } })
   expect([unknown.issued?.state, unknown.status]).toEqual(['unknown', 'ok'])
 })

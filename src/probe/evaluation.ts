@@ -262,6 +262,12 @@ function givenReport(
   const isNewer =
     certificate.notBefore.getTime() > served.notBefore.getTime() &&
     otherServerAt(target, served) === undefined
+  // A certificate issued without a CSR, as in a CA rotation, leaves the last CSR behind.
+  const isOutdated =
+    isRequest(source) &&
+    certificate.notBefore.getTime() < served.notBefore.getTime() &&
+    certificate.subject.text === served.subject.text
+  if (isOutdated && !isSame) return { source, state: 'unknown', fault: 'older than the served certificate' }
   return {
     source,
     state: isSame ? 'served' : isNewer ? 'renewed-not-served' : 'other',
@@ -281,9 +287,12 @@ const restartCommands: Readonly<Partial<Record<Target['kind'], string>>> = {
   kubelet: 'systemctl restart kubelet',
 }
 
+const isRequest = (source: string): boolean => source.startsWith('csr/')
+
 function givenCommand(source: string): string {
-  const request = /^csr\/(.+)$/.exec(source)?.[1]
-  return request === undefined ? inspection('', source) : commandLine`kcert csr describe ${request}`
+  return isRequest(source)
+    ? commandLine`kcert csr describe ${source.slice('csr/'.length)}`
+    : inspection('', source)
 }
 
 function givenProblems({ kind }: Target, { state, source, notBefore }: GivenReport): ProbeProblem[] {
