@@ -30,6 +30,10 @@ const place = ['kind', 'namespace', 'name', 'entry'] as const
 const tenth = 'kcert_certificate_remaining_seconds < 0.1 * kcert_certificate_lifetime_seconds'
 const named = '{{ $labels.kind }} {{ $labels.namespace }} {{ $labels.name }} {{ $labels.entry }}'
 
+// Without --as, it would check the permissions of the person who is on call.
+const checkAsController =
+  'kcert controller check --watch --as system:serviceaccount:kube-system:kcert-controller'
+
 /** Each rotation has a status command of its own, and `next` is one command. */
 const rotationStopped = (name: string, rotation: string, next: string): WatchAlert => ({
   name,
@@ -254,7 +258,7 @@ export const watchMetrics = {
         severity: 'critical',
         summary:
           'the controller does not run with --watch, or did not read {{ or $labels.part "any part" }} for an hour',
-        next: 'kcert controller check --watch',
+        next: checkAsController,
       },
     ],
   },
@@ -269,7 +273,7 @@ export const watchMetrics = {
         for: '15m',
         severity: 'warning',
         summary: 'the controller cannot read {{ $labels.part }}',
-        next: 'kcert controller check --watch',
+        next: checkAsController,
       },
     ],
     panel: { title: 'Parts of the scan that fail', expr: 'kcert_scan_failed', unit: 'short' },
