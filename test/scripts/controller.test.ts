@@ -172,6 +172,26 @@ test('exits with 4 when another holds the Lease, and approves nothing after that
   expect(holder()).toBe('other')
 })
 
+test(
+  'writes no decision whose evaluation was in progress when the Lease was lost',
+  onBusyMachines,
+  async () => {
+    const answer = (response: ServerResponse, result: object | undefined): void =>
+      void setTimeout(() => response.end(JSON.stringify(result)), 4_000)
+    server.faults.add({ verb: 'get', resource: 'nodes', times: 1_000, kind: 'hostile', answer })
+    putServing(server, 'csr-1')
+    const { daemon } = await start()
+    await until(() => server.calls.some(({ resource }) => resource === 'nodes'))
+    const lease = server.peek(leases, 'kcert-controller')!
+    server.put(leases, { ...lease, spec: { ...(lease.spec as object), holderIdentity: 'other' } })
+    expect(await daemon.over).toBe(4)
+    await new Promise((done) => setTimeout(done, 4_500))
+    expect(server.calls.filter(({ subresource }) => subresource === 'approval')).toEqual([])
+    expect(conditionsOf(server, 'csr-1')).toEqual([])
+    expect(holder()).toBe('other')
+  },
+)
+
 test('keeps the last policy while the file is malformed, and says so', onBusyMachines, async () => {
   const policy = join(folder, 'policy.yaml')
   writeFileSync(policy, 'apiVersion: kcert/v1\nkind: ApprovalPolicy\nrules:\n- builtin: kubelet-serving\n', {

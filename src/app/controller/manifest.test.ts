@@ -14,6 +14,7 @@ import { decide } from '../../csr/approval/decide.ts'
 import type { Lookup, Policy } from '../../csr/approval/policy.ts'
 import { builtinPolicies, readPolicies } from '../../csr/approval/policy-file.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { watchMetricRows } from '../../output/watch-metrics.ts'
 import { renderYamlDocuments } from '../../output/yaml.ts'
 import { builtinPoliciesOf } from '../csr/policies.ts'
 import { watchIntervalMs } from './flags.ts'
@@ -224,6 +225,17 @@ test('pods meet the Pod Security Standard "restricted", and each replica has its
   expect(spec.replicas).toBe(2)
   expect(JSON.stringify(pod.tolerations)).toContain('node-role.kubernetes.io/control-plane')
   expect(JSON.stringify(pod.affinity)).toContain('requiredDuringScheduling')
+})
+
+test('a pod that is not ready blocks no drain', () => {
+  const budget = objectsOf({}).find(({ kind }) => kind === 'PodDisruptionBudget')
+  expect(budget).toMatchObject({ spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' } })
+})
+
+test('Prometheus keeps the namespace of a Secret, and does not replace it with that of the controller', () => {
+  expect(watchMetricRows.some(([, { labels }]) => labels.includes('namespace'))).toBe(true)
+  const monitor = objectsOf({ serviceMonitor: true }).find(({ kind }) => kind === 'ServiceMonitor')
+  expect(monitor).toMatchObject({ spec: { endpoints: [{ honorLabels: true }] } })
 })
 
 test('has the options and the limit that were measured', () => {

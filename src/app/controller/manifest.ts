@@ -156,7 +156,8 @@ export function sharedObjects(settings: ManifestSettings, enabled: readonly stri
       apiVersion: 'policy/v1',
       kind: 'PodDisruptionBudget',
       metadata: metadataOf(namespace),
-      spec: { maxUnavailable: 1, selector },
+      // A pod that is not ready, because of a malformed policy for example, must not block the drain of its node.
+      spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow', selector },
     },
     networkPolicy(settings),
   ]
@@ -295,7 +296,8 @@ function monitoring(namespace: string): readonly object[] {
       apiVersion: 'monitoring.coreos.com/v1',
       kind: 'ServiceMonitor',
       metadata: metadataOf(namespace),
-      spec: { selector, endpoints: [{ port: 'http', path: '/metrics' }] },
+      // Without honorLabels, the label namespace of an alert is that of the controller, not of the Secret.
+      spec: { selector, endpoints: [{ port: 'http', path: '/metrics', honorLabels: true }] },
     },
   ]
 }
