@@ -622,6 +622,19 @@ test.each([
   expect(keysOf(scene)).toEqual(allWith('old', 'old'))
 })
 
+test('pods: the waiver of a workload is enough for its pods', async () => {
+  const scene = sceneOf({ proof: 'pods', waivers: new Set() })
+  await run(scene, 1, 5)
+  const pods = [...scene.cluster.pods.values()]
+  const workload = podIn(scene).workload!
+  const others = pods.filter((pod) => pod.workload !== workload)
+  expect(others.length).toBeLessThan(pods.length)
+  scene.settings = { ...scene.settings, waivers: new Set([`rollback:${workload}`]) }
+  expect(await pending(scene, 6)).toHaveLength(pods.length)
+  scene.settings = { ...scene.settings, waivers: new Set([workload]) }
+  expect(await pending(scene, 6)).toHaveLength(others.length)
+})
+
 test('phase 2 is rolled back after the proof of a node that the rollback of phase 4 did not see', async () => {
   const scene = sceneOf({ proof: 'counters', waivers: new Set() })
   await run(scene, 1, 4)

@@ -117,8 +117,9 @@ const proofs: Readonly<Record<Target['proof'], Proof>> = {
   pods(observed, { waivers }, { name, sinceMs, idOf }) {
     const started = Map.groupBy(observed.pods, ({ id }) => id)
     const open = podsWithTokens(observed).flatMap((id) => {
-      if (waivers.has(idOf(id))) return []
       const its = started.get(id) ?? []
+      const named = [id, ...its.flatMap(({ workload }) => workload ?? [])]
+      if (named.some((one) => waivers.has(idOf(one)))) return []
       if (its.length === 0) return [{ id, what: 'its start time is not known' }]
       const isNew = its.every(({ startedAtMs }) => sinceMs !== undefined && startedAtMs > sinceMs)
       const other = name === 'old' ? 'new' : 'old'
