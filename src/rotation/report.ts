@@ -291,6 +291,7 @@ export const rotationVerificationSchema = v.object({
   ...header('RotationVerification'),
   ok: v.boolean(),
   cas: v.array(caSchema),
+  serviceAccountKey: v.optional(keySchema),
   checks: objects({
     id: text,
     what: text,

@@ -1,6 +1,6 @@
 import { commandLine } from '../errors/command-line.ts'
-import { given } from '../errors/given.ts'
 import { bundlesWithOldCa } from './ca-bundles.ts'
+import { type Check, check, finding } from './checks.ts'
 import { clusterInfoPlace, unsignedTokens } from './cluster-info.ts'
 import { nonePublished } from './conditions.ts'
 import { convergenceOf, isWaived, podPlace } from './convergence.ts'
@@ -10,15 +10,14 @@ import { type ApiLeaf, apiLeaves, isLeafOf } from './leaves.ts'
 import { presentersOfOldCa, silentServers } from './phases/11-verify.ts'
 import type { ProbeAnswer } from './ports.ts'
 import type { RotationVerification } from './report.ts'
+import { keyChecks } from './service-account-key/verification.ts'
 import { clientPathOf, fileAt, fileKey, type PodSnapshot, type Snapshot, servingPathOf } from './snapshot.ts'
 import { cureOf as cureOfStored, storingOldAlone, unreadKinds } from './stored.ts'
 import { type CaChange, changeOf, type Target } from './target.ts'
 import { allTrustFiles, containsNew, containsOld, type TrustFile } from './trust-files.ts'
-import { caViews, certificateViews, evidenceView, timeOf } from './views.ts'
+import { caViews, certificateViews, evidenceView, keyView, timeOf } from './views.ts'
 
 const rightToList = 'kubectl auth can-i list secrets --all-namespaces'
-
-type Check = RotationVerification['checks'][number]
 
 /** Readings of a counter of handshake errors. */
 export interface Counted extends Pick<ProbeAnswer, 'ok' | 'detail' | 'accepted'> {
@@ -33,7 +32,31 @@ export function verificationReport(
   history: readonly JournalEntry[],
   counted: readonly Counted[],
 ): RotationVerification {
-  const checks = checksOf(observed, target, counted)
+  return {
+    ...reportOf(observed, target, history, checksOf(observed, target, counted)),
+    handshakes: observed.handshakes.map(({ server, chain, atMs }) => ({
+      server,
+      chain: certificateViews(chain, observed.certificates, target),
+      at: timeOf(atMs),
+    })),
+  }
+}
+
+/** Returns the same for the old service account key. */
+export function keyVerificationReport(
+  observed: Snapshot,
+  target: Target,
+  history: readonly JournalEntry[],
+): RotationVerification {
+  return { ...reportOf(observed, target, history, keyChecks(observed, target)), ...keyView(target) }
+}
+
+function reportOf(
+  observed: Snapshot,
+  target: Target,
+  history: readonly JournalEntry[],
+  checks: Check[],
+): RotationVerification {
   return {
     apiVersion: 'kcert/v1',
     kind: 'RotationVerification',
@@ -41,11 +64,7 @@ export function verificationReport(
     ok: checks.every(({ ok }) => ok),
     cas: caViews(target),
     checks,
-    handshakes: observed.handshakes.map(({ server, chain, atMs }) => ({
-      server,
-      chain: certificateViews(chain, observed.certificates, target),
-      at: timeOf(atMs),
-    })),
+    handshakes: [],
     evidence: [...evidenceIn(history).values()].map((one) => evidenceView(one, observed.atMs)),
   }
 }
@@ -128,7 +147,7 @@ function clusterChecks(observed: Snapshot, target: Target, change: CaChange): re
   ]
 }
 
-function unreadGap(pod: PodSnapshot): Finding {
+function unreadGap(pod: PodSnapshot): Check['findings'][number] {
   const what = commandLine`may not have read the new CA (to accept the risk: --waive ${pod.id})`
   return finding(podPlace(pod), what, 'kcert rotate-ca --phase 4')
 }
@@ -152,16 +171,6 @@ function oldTrustCheck(observed: Snapshot, target: Target, files: readonly Trust
       .map(({ process, path }) => finding(process, `${path} with the old CA`)),
     ...(change ? bundlesWithOldCa(observed, change).map(({ id }) => finding(id, 'contains the old CA')) : []),
   ])
-}
-
-type Finding = Check['findings'][number]
-
-function check(id: string, what: string, checked: number, findings: readonly Readonly<Finding>[]): Check {
-  return { id, what, ok: findings.length === 0, checked, findings: findings.map((one) => ({ ...one })) }
-}
-
-function finding(at: string, what: string, next?: string): Finding {
-  return given({ at, what, next })
 }
 
 /** Phase 12 changes volumes once more. A process that trusted both CAs still trusts the new one. */

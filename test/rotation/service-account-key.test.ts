@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest'
 import { renderPhasePlan } from '../../src/output/rotation/plan.ts'
 import { renderProgress, renderStatus } from '../../src/output/rotation/status.ts'
+import { renderVerification } from '../../src/output/rotation/verification.ts'
 import { actionsOf } from '../../src/rotation/action.ts'
 import { phaseOf } from '../../src/rotation/phase.ts'
 import { keyIdFor } from '../../src/rotation/service-account-key/key-id.ts'
 import { brokenTokens } from '../../src/rotation/service-account-key/model.ts'
 import type { FoundToken } from '../../src/rotation/service-account-key/observed.ts'
 import { keyPlaybook } from '../../src/rotation/service-account-key/playbook.ts'
+import { keyChecks } from '../../src/rotation/service-account-key/verification.ts'
 import type { Snapshot } from '../../src/rotation/snapshot.ts'
 import type { Target } from '../../src/rotation/target.ts'
 import type { Settings } from '../../src/rotation/target-reading.ts'
@@ -389,6 +391,63 @@ test('a rollback takes the confirmation back', async () => {
   await operator.command((session) => session.rollback(3), { settings, yes: true })
   await run(scene, 4, 5)
   expect(await pending(scene, 6)).toEqual(['audit log: not yet confirmed to show no use of the old key'])
+})
+
+test('verify names who uses the old key, in each phase and after the rotation', async () => {
+  const scene = sceneOf()
+  const verify = async () => {
+    const report = await new SimulatedOperator(scene).command((session) => session.verify(), {
+      settings: scene.settings,
+    })
+    return { ok: report.ok, open: report.checks.filter(({ ok }) => !ok).map(({ id }) => id), report }
+  }
+  expect((await verify()).open).toEqual(['signers', 'verifiers', 'tokens'])
+  await run(scene, 1, 4)
+  const signing = await verify()
+  expect(signing.open).toEqual(['verifiers', 'tokens'])
+  expect(signing.report.checks.find(({ id }) => id === 'verifiers')?.findings.map(({ at }) => at)).toEqual(
+    apis,
+  )
+  await run(scene, 5, 6)
+  expect((await verify()).open).toEqual(['verifiers'])
+  await run(scene, 7, 8)
+  const { ok, report } = await verify()
+  expect({ ok, key: report.serviceAccountKey?.oldKeyId }).toEqual({
+    ok: true,
+    key: keyIdFor(scene.cluster.oldKey!),
+  })
+  expect(renderVerification(report, wide)).toContain('verified: no process uses the old key')
+  // A restored backup.
+  scene.cluster.put('Secret shop/web', { tokenKey: scene.cluster.oldKey, serviceAccount: 'web' })
+  const restored = await verify()
+  expect(restored.open).toEqual(['tokens'])
+  expect(restored.report.checks.at(-1)?.findings).toMatchObject([{ at: 'Secret shop/web data[token]' }])
+  scene.settings = { ...scene.settings, waivers: new Set(['Secret shop/web data[token]']) }
+  expect((await verify()).ok).toBe(true)
+})
+
+test('verify: what cannot be read fails the check', async () => {
+  const scene = sceneOf()
+  await run(scene, 1, 8)
+  const { observed, target } = await observeIn(scene)
+  const failing = (changes: Partial<Snapshot>) =>
+    keyChecks({ ...observed, ...changes }, target)
+      .filter(({ ok }) => !ok)
+      .map(({ id }) => id)
+  expect(failing({})).toEqual([])
+  expect(failing({ files: new Map() })).toEqual(['signers', 'verifiers'])
+  expect(failing({ servedKeys: [] })).toEqual(['verifiers'])
+  expect(failing({ components: [] })).toEqual(['signers', 'verifiers'])
+  expect(failing({ tokens: { ...observed.tokens, drivers: { unread: '403' } } })).toEqual(['tokens'])
+  expect(failing({ kubeconfigs: [{ id: 'laptop' }] })).toEqual(['tokens'])
+  expect(failing({ nodes: observed.nodes.map((node) => ({ ...node, unreachable: 'no route' })) })).toEqual([
+    'nodes',
+  ])
+  const { key: _, ...without } = target
+  expect(keyChecks(observed, without).map(({ id, ok }) => [id, ok])).toEqual([
+    ['nodes', true],
+    ['key', false],
+  ])
 })
 
 test('proofs are not repeated once the old key is dropped', async () => {

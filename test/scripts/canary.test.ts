@@ -245,6 +245,7 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [...site, '--yes'],
     ['--inventory', 'secrets.yaml', '--to', '0', '--yes'],
   ],
+  'rotate-sa-key:verify': [[...site], ['--inventory', 'key.pem'], [...site, '--journal', 'secrets.yaml']],
   'rotate-sa-key:status': [[...site], ['--inventory', 'key.pem'], [...site, '--journal', 'secrets.yaml']],
   'rotate-sa-key:plan': [[...site], [...site, '--reason', 'compromise'], ['--inventory', 'secrets.yaml']],
   'rotate-ca:recover': [

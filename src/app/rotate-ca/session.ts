@@ -35,7 +35,7 @@ import type { Snapshot } from '../../rotation/snapshot.ts'
 import { nextOf, statusReport } from '../../rotation/status-report.ts'
 import type { Target } from '../../rotation/target.ts'
 import { defaultSettings, type Settings } from '../../rotation/target-reading.ts'
-import { verificationReport } from '../../rotation/verification-report.ts'
+import { keyVerificationReport, verificationReport } from '../../rotation/verification-report.ts'
 import { timeOf } from '../../rotation/views.ts'
 import { type Hook, PhaseHooks, type RunHook } from './hooks.ts'
 import { type PauseBetween, pausing } from './pauses.ts'
@@ -331,9 +331,14 @@ export class RotationSession {
     return phasePlan(this.playbook, [plan], on.observed, on.target)
   }
 
-  /** Runs the checks of phase 11 at any time, and watches the counters of handshake errors for the soak time. Changes nothing. */
+  /**
+   * Checks at any time what still uses the old CA, and watches the counters of handshake errors for the soak time; or what still uses the
+   * old service account key. Changes nothing.
+   */
   async verify(): Promise<RotationVerification> {
     const { observed, target } = await this.observeAll()
+    if (this.playbook.replaces === 'key')
+      return keyVerificationReport(observed, target, this.rotation.history)
     const { executor, pace } = this.ports
     const apis = observed.components.filter(({ name }) => name === 'kube-apiserver')
     const counted = await Promise.all(

@@ -35,7 +35,7 @@ export const keySettingsFlags = Flag.inGroup('ROTATION', {
   'accept-untested-version': acceptVersion,
   waive: Flag.repeated(
     'ID',
-    'accept the risk for this token, kubeconfig, pod, CSI driver or mix of versions, or confirm jwks-upload, jwks-max-age, jwks-last-upload or audit-log; use the ID that kcert prints',
+    'accept the risk for this token, kubeconfig, pod, workload of pods, CSI driver or mix of versions, or confirm jwks-upload, jwks-max-age, jwks-last-upload or audit-log; use the ID that kcert prints',
   ),
   soak: Flag.value(
     'DURATION',

@@ -8,13 +8,14 @@ import { caLines } from './cas.ts'
 const mostFindings = 50
 
 /** Returns every question with its answer, and the objections by name. */
-export function renderVerification({ ok, cas, checks }: RotationVerification, view: View): string {
+export function renderVerification(report: RotationVerification, view: View): string {
+  const { ok, checks, serviceAccountKey } = report
   const { paint } = view
   const findings = checks.flatMap(({ id, findings: its }) => its.map((one) => ({ id, ...one })))
   const more = findings.length - mostFindings
   const accepted = checks.flatMap(({ accepted: its = [] }) => its)
   return joinSections([
-    caLines({ cas }, view),
+    caLines(report, view),
     table(view, checks, [
       statusColumn('OK', paint, ({ ok }) => yesOrNo[`${ok}`]),
       { title: 'CHECK', cell: ({ what }) => what, shrinkTo: 24 },
@@ -29,7 +30,11 @@ export function renderVerification({ ok, cas, checks }: RotationVerification, vi
     more > 0 ? [`and ${more.toLocaleString('en')} more: -o json shows all`] : [],
     [
       ok
-        ? paint.status.ok('verified: nothing presents the old CA')
+        ? paint.status.ok(
+            serviceAccountKey === undefined
+              ? 'verified: nothing presents the old CA'
+              : 'verified: no process uses the old key, and no token of it was found',
+          )
         : paint.status.critical('not verified: fix the findings above first'),
     ],
   ])

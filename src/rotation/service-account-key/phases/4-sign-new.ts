@@ -227,7 +227,11 @@ function privateKeyOf(observed: Observed<'files'>, one: ComponentSnapshot) {
 }
 
 /** The public keys do not count: an API server that phase 7 has not restarted yet still signs with the new key. */
-function signsNew(observed: Observed<'files'>, one: ComponentSnapshot, { newKey }: KeyChange): boolean {
+export function signsNew(
+  observed: Observed<'files'>,
+  one: ComponentSnapshot,
+  { newKey }: KeyChange,
+): boolean {
   const file = privateKeyOf(observed, one)
   return keysIn(file).join() === newKey && (isStarting(observed, one) || hasStartedSince(one.process, file))
 }
