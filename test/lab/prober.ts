@@ -141,6 +141,11 @@ async function writeCredentials(): Promise<void> {
     '--serviceaccount=kube-system:lab-prober',
   ]
   await kubectl(binding, { mayFail: true })
+  await issueToken()
+}
+
+/** Writes a token for a day. The prober and the watcher read the file for each connection. */
+export async function issueToken(): Promise<void> {
   const token = await patientKubectl(['-n', 'kube-system', 'create', 'token', 'lab-prober', '--duration=24h'])
   writeWhole(probeFiles.token, token.stdout, 0o600)
 }
