@@ -97,7 +97,7 @@ function prometheusFiles(): [path: string, text: string][] {
   const metadata = { name: controllerName, namespace }
   return [
     ['prometheus/rules.yaml', renderYaml({ groups: alertGroups() })],
-    ['prometheus/prometheus-rule.yaml', renderYaml(prometheusRuleOf(metadata))],
+    ['prometheus/prometheus-rule.yaml', renderYaml(prometheusRuleOf(metadata, namespace))],
   ]
 }
 

@@ -30,7 +30,7 @@ which removes the old CA, cannot be rolled back.
 certificates, and adds the cross-signed CA certificate to their files. It restarts one member at a time, the leader last. Before each restart,
 all members must be healthy and in sync. Then it restarts each API server, removes the cross-signed CA certificate, and deletes its own files.
 Use --ca etcd with every command of this rotation. To restart a static pod of etcd, kcert ends the process and does not change the manifest.
-It restarts a systemd unit of etcd with systemctl.
+It restarts a systemd unit of etcd with systemctl, or with the command in restart of kcert.yaml.
 
 In phase 1, kcert watches the connections to etcd and stops if it finds clients outside of the control-plane nodes. Such clients need
 certificates with the cross-signed CA certificate before phase 3. So do clients on control-plane nodes with certificates of their own. The

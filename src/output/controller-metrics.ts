@@ -55,7 +55,7 @@ export function renderControllerMetrics(state: ControllerMetrics): string {
     one('watch_errors_total', 'Failed watches of requests.', state.watchFailures),
     metric(
       'controller_missing_permission',
-      'Always 1; one for each verb and resource that RBAC does not grant, or not for every object.',
+      'Always 1; one for each verb and resource of a missing permission.',
       // Several objects of a resource are one series: Prometheus rejects a second one with the same labels.
       [...new Set((missingRights ?? []).map(({ verb, resource }) => labelText({ verb, resource })))].map(
         (labels) => [labels, 1],

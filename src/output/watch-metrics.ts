@@ -30,7 +30,7 @@ const place = ['kind', 'namespace', 'name', 'entry'] as const
 const tenth = 'kcert_certificate_remaining_seconds < 0.1 * kcert_certificate_lifetime_seconds'
 const named = '{{ $labels.kind }} {{ $labels.namespace }} {{ $labels.name }} {{ $labels.entry }}'
 
-// Without --as, it would check the permissions of the person who is on call.
+// Without --as, it would check the permissions of the person who is on call. prometheus-rule.ts adds another namespace.
 const checkAsController =
   'kcert controller check --watch --as system:serviceaccount:kube-system:kcert-controller'
 

@@ -96,7 +96,7 @@ export function withOwnAccess(site: Site, random: RandomBytes, tell: (note: stri
 }
 
 const replaced =
-  'the API servers no longer accept your kubeconfig, because the old CA is being removed; kcert continues with its own certificates. Replace the kubeconfig, with kubeadm by /etc/kubernetes/admin.conf of a control-plane node'
+  'your kubeconfig no longer works with the API servers, as is normal once the old CA is removed. kcert continues with its own certificates. Replace the kubeconfig: with kubeadm, copy /etc/kubernetes/admin.conf of a control-plane node'
 
 type Ask = OwnIdentity['callAny']
 

@@ -70,14 +70,14 @@ export function unitDefinition(
   return { name, runsAs: 'unit', path: command.path, argv, annotations: {} }
 }
 
-/** Returns etcd's command line with its variables as flags: ETCD_CERT_FILE is --cert-file. Flags take precedence over variables. */
+/** Returns etcd's command line with its variables as flags: ETCD_CERT_FILE is --cert-file. Flags take precedence over variables, and etcd ignores empty ones. */
 function withVariables(
   [program = '', ...words]: readonly string[],
   variables: Iterable<readonly [name: string, value: string]>,
 ): string[] {
   const flags = Array.from(variables).flatMap(([name, value]) => {
     const [, flag] = /^ETCD_([A-Z0-9_]+)$/.exec(name) ?? []
-    return flag === undefined ? [] : [`--${flag.toLowerCase().replaceAll('_', '-')}=${value}`]
+    return flag === undefined || value === '' ? [] : [`--${flag.toLowerCase().replaceAll('_', '-')}=${value}`]
   })
   return [program, ...flags, ...words]
 }

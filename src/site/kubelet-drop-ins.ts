@@ -48,8 +48,9 @@ async function dropInPaths(
       if (path.endsWith('.conf')) found.push(path)
       continue
     }
-    const listing = ++folders > mostFolders ? undefined : await node.listFolder(path, call)
-    if (listing?.found !== 'folder') throw unreadable(node, path, listing?.found)
+    if (++folders > mostFolders) throw unreadable(node, path, 'too-many')
+    const listing = await node.listFolder(path, call)
+    if (listing.found !== 'folder') throw unreadable(node, path, listing.found)
     open.unshift(...listing.entries.map((one) => ({ path: posix.join(path, one.name), kind: one.kind })))
   }
   return found
@@ -59,7 +60,9 @@ function unreadable({ name }: Reads, path: string, found: string | undefined): K
   const why =
     found === 'absent'
       ? `${path} does not exist, and the kubelet does not start without it (--config-dir)`
-      : `${path} cannot be read, and the kubelet merges it (--config-dir): run kcert as root, or set "become: sudo" for the node in kcert.yaml`
+      : found === 'too-many'
+        ? `there are more than ${mostFolders} folders below --config-dir, and kcert reads no more`
+        : `${path} cannot be read, and the kubelet merges it (--config-dir): run kcert as root, or set "become: sudo" for the node in kcert.yaml`
   return new KcertError(
     'KCERT_NODE_REFUSED',
     `the configuration of the kubelet on node "${name}" is incomplete`,

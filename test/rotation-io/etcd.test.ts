@@ -189,7 +189,7 @@ test.each([
   node.files.set(
     path,
     file(
-      `[Service]\nEnvironment=ETCD_CERT_FILE=/other ETCDCTL_CERT=/x\nEnvironmentFile=-${environment}\nExecStart=/usr/bin/etcd ${words.join(' ')}\n`,
+      `[Service]\nEnvironment=ETCD_CERT_FILE=/other ETCD_CONFIG_FILE= ETCDCTL_CERT=/x\nEnvironmentFile=-${environment}\nExecStart=/usr/bin/etcd ${words.join(' ')}\n`,
     ),
   )
   node.files.set(environment, file(`CA=${pki}/etcd/ca.crt\nETCD_PEER_CERT_FILE=${pki}/etcd/peer.crt\n`))
@@ -206,6 +206,8 @@ test.each([
   const variables = [
     'HOME=/',
     'ETCD_CERT_FILE=/other',
+    // etcd ignores empty variables.
+    'ETCD_CONFIG_FILE=',
     `ETCD_PEER_CERT_FILE=${pki}/etcd/peer.crt`,
     'ETCD_LISTEN_METRICS_URLS=http://127.0.0.1:2381',
   ]

@@ -75,7 +75,7 @@ test('a refused kubeconfig is not used again, not even to list the nodes', async
   expect(await get()).toEqual({ error: 'KCERT_UNREACHABLE', attempts: ['get', 'list', 'own at cp1'] })
   expect(await get()).toEqual({ error: 'KCERT_UNREACHABLE', attempts: ['own at cp1'] })
   expect(await get()).toEqual({ error: 'KCERT_UNREACHABLE', attempts: ['own at cp1'] })
-  expect(told).toEqual([expect.stringMatching(/^the API servers no longer accept your kubeconfig, /)])
+  expect(told).toEqual([expect.stringMatching(/^your kubeconfig no longer works with the API servers, /)])
 })
 
 test('without the keys of both CAs, and for another error, the kubeconfig stays', async () => {

@@ -870,6 +870,19 @@ test.each([
   expect(found.map((one) => one.what)).toEqual([expect.stringMatching(what)])
 })
 
+test('refuses a member whose process has a configuration file that its unit does not show', async () => {
+  const { observed, target } = await observeIn(sceneOf({}, { isPlain: true }))
+  const etcdMembers = observed.etcdMembers.map((one) => {
+    const { process: running } = one
+    if (running === undefined) throw new TypeError(`${one.id} does not run`)
+    return { ...one, process: { ...running, flags: { ...running.flags, 'config-file': '/etc/etcd.yaml' } } }
+  })
+  const found = etcdPlaybook.preflight({ ...observed, etcdMembers }, target, phaseOf(etcdPlaybook, 1))
+  expect(found.map((one) => one.what)).toEqual([
+    expect.stringMatching(/^members with a configuration file: cp1\/etcd --config-file=\/etc\/etcd.yaml/),
+  ])
+})
+
 test('refuses a CA of etcd in the folder of the cluster CA, whose rotation has files there too', async () => {
   const { observed, target } = await observeIn(sceneOf({}, { isPlain: true }))
   const components = observed.components.map((one) =>

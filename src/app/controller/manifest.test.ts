@@ -147,6 +147,14 @@ test('--watch runs with its flags', () => {
   expect(JSON.stringify(objects)).toContain('"limits":{"memory":"320Mi"}')
 })
 
+test('in another namespace, alerts check the service account and the Lease there', () => {
+  const watching = { watch: { readSecrets: true }, prometheusRule: true }
+  const command = 'kcert controller check --watch -n certs --as system:serviceaccount:certs:kcert-controller'
+  const text = JSON.stringify(objectsOf({ ...watching, namespace: 'certs' }))
+  expect(text.split(command)).toHaveLength(3)
+  expect(text).not.toContain('serviceaccount:kube-system:')
+})
+
 test('rules of a file: each signer by name, nothing for a denial, no served certificates with names: node', () => {
   const own = granted(objectsOf({ approve: ofFile }), 'kube-system')
   expect(own.filter((right) => right.startsWith('approve'))).toEqual([

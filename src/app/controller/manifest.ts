@@ -71,7 +71,7 @@ const imageForm =
 export function checkImage(image: string): void {
   if (imageForm.test(image)) return
   throw new KcertError('KCERT_USAGE', `invalid --image ${JSON.stringify(image)}`, {
-    why: 'the form is REGISTRY/NAME:TAG or REGISTRY/NAME@DIGEST',
+    why: 'the form is REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:DIGEST, with lowercase names and a digest of 64 hexadecimal digits',
     next: '--image registry.example.com/kcert:0.1.0',
   })
 }
@@ -127,7 +127,7 @@ export function manifestOf(settings: ManifestSettings): readonly object[] {
           },
         ]),
     ...(serviceMonitor ? monitoring(namespace) : []),
-    ...(prometheusRule ? [prometheusRuleOf(metadataOf(namespace))] : []),
+    ...(prometheusRule ? [prometheusRuleOf(metadataOf(namespace), namespace)] : []),
   ]
 }
 

@@ -8,8 +8,10 @@ interface AlertRule {
   readonly annotations: { readonly summary: string; readonly next: string }
 }
 
-/** Returns the group of the alert rules of --watch, as Prometheus reads it from a file. */
-export function alertGroups(): readonly { readonly name: string; readonly rules: readonly AlertRule[] }[] {
+/** Returns the group of the alert rules of --watch for a controller in a namespace, as Prometheus reads it from a file. */
+export function alertGroups(
+  namespace = 'kube-system',
+): readonly { readonly name: string; readonly rules: readonly AlertRule[] }[] {
   const alerts = watchMetricRows.flatMap(([, { alerts: some = [] }]): readonly WatchAlert[] => some)
   return [
     {
@@ -19,18 +21,27 @@ export function alertGroups(): readonly { readonly name: string; readonly rules:
         expr,
         for: pending,
         labels: { severity },
-        annotations: { summary, next },
+        annotations: { summary, next: nextIn(namespace, next) },
       })),
     },
   ]
 }
 
+/** Returns the command for a controller in another namespace: its service account and its Lease are there. */
+function nextIn(namespace: string, next: string): string {
+  if (namespace === 'kube-system') return next
+  return next.replace(
+    /--as system:serviceaccount:kube-system:/,
+    `-n ${namespace} --as system:serviceaccount:${namespace}:`,
+  )
+}
+
 /** Returns the same rules as an object of the Prometheus operator. */
-export function prometheusRuleOf(metadata: object): object {
+export function prometheusRuleOf(metadata: object, namespace: string): object {
   return {
     apiVersion: 'monitoring.coreos.com/v1',
     kind: 'PrometheusRule',
     metadata,
-    spec: { groups: alertGroups() },
+    spec: { groups: alertGroups(namespace) },
   }
 }

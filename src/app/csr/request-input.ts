@@ -81,8 +81,7 @@ function withFlags(object: SigningRequest, flags: RequestFlags): SigningRequest 
   }
 }
 
-/** Returns the values of a flag that can be repeated, and can have several comma-separated values. */
-/** Returns the words of a repeated flag, which may contain several in one value; undefined without any. */
+/** Returns the values of a flag that can be repeated, and can have several comma-separated values; undefined without any. */
 export function wordsOf(values: readonly string[] = []): string[] | undefined {
   const words = values.flatMap((value) => value.split(',')).map((word) => word.trim())
   return words.length === 0 ? undefined : words

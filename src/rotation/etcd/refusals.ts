@@ -106,7 +106,7 @@ function externalEtcd(observed: Snapshot): readonly Refusal[] {
     }),
     ...when(etcdMembers.length > 0 && found.length > 0, {
       what: `endpoints of API servers at which no etcd member of this cluster was found: ${shortList(found)}`,
-      why: `they are not in --listen-client-urls or --advertise-client-urls of a member on control-plane nodes. At other addresses, such as a load balancer, kcert reads the ID of the member from /metrics, with --etcd-cafile and the client certificate of the API server, and it did not find a member there. Correct the endpoint, or set the flag to --advertise-client-urls of the members. ${hand}`,
+      why: `they are not in --listen-client-urls or --advertise-client-urls of a member on control-plane nodes. At other addresses, such as a load balancer, kcert reads the member ID from /metrics, as the client that the API server is. It did not find a member there. Correct the endpoint, or set the flag to --advertise-client-urls of the members. ${hand}`,
       next,
     }),
   ]
@@ -197,16 +197,18 @@ function otherFiles(observed: Snapshot): readonly Refusal[] {
       ...(fileAt(observed, node, client) === undefined ? [`${id} --etcd-certfile=${client ?? ''}`] : []),
     ]
   })
-  const configured = observed.etcdMembers.flatMap(({ id, flags: { 'config-file': path } }) =>
-    path === undefined ? [] : [`${id} --config-file=${path}`],
-  )
+  const configured = observed.etcdMembers.flatMap(({ id, flags, process: running }) => {
+    // Its variables may come from a file that kcert does not find, such as EnvironmentFile=/etc/etcd/*.env.
+    const path = flags['config-file'] ?? running?.flags['config-file']
+    return path === undefined ? [] : [`${id} --config-file=${path}`]
+  })
   const shared = apiServers(observed).flatMap(({ id, flags }) =>
     kcertFolderIn(flags, 'etcd') === kcertFolderIn(flags, 'cluster') ? [id] : [],
   )
   return [
     ...when(incomplete.length > 0, {
       what: `files of etcd that are not set or cannot be read: ${shortList(incomplete)}`,
-      why: 'kcert rotates the CA of members that use TLS for clients and for other members.',
+      why: 'kcert rotates the CA of members that use TLS for clients and for other members',
       next,
     }),
     ...when(configured.length > 0, {
