@@ -26,6 +26,8 @@ or an object that kcert cannot read fails the check. To see which clients use a 
 
   static override examples = KeyRotationCommand.examplesOf({
     'Verify after phase 7': 'kcert rotate-sa-key verify',
+    'Accept the risk for one token':
+      "kcert rotate-sa-key verify --waive 'Secret monitoring/legacy data[token]'",
     'List what still uses the old key': `kcert rotate-sa-key verify -o json | jq -r '.checks[].findings[] | [.at, .what] | @tsv'`,
   })
 
