@@ -60,7 +60,11 @@ export function auditReport(
   }
   const servers = serverCoverage(apiServers, logs)
   const incomplete = [
-    ...unreadOf(logs, nowMs),
+    ...logs.flatMap(({ source, problems, cutAfterMs = nowMs }) => {
+      const isCut = cutAfterMs <= nowMs - coverageMs
+      const all = isCut ? [...problems, 'the last line is not complete: the log was cut there'] : problems
+      return all.map((problem) => `${source}: ${problem}`)
+    }),
     ...(isAsked ? servers.gaps : []),
     ...(isLive ? [notInHandshakes] : timeGaps(table, { sinceMs, nowMs, concludes: isAsked }, apiServers)),
     ...gapsOf(table, question),
@@ -179,14 +183,6 @@ function byStatusAndTime(one: AuditCredential, other: AuditCredential): number {
   const byStatus = order.indexOf(one.status) - order.indexOf(other.status)
   // The times are in RFC 3339 and UTC, so their order is that of the texts.
   return byStatus || (one.lastUsed < other.lastUsed ? 1 : one.lastUsed > other.lastUsed ? -1 : 0)
-}
-
-function unreadOf(logs: readonly LogReading[], nowMs: number): string[] {
-  return logs.flatMap(({ source, problems, cutAfterMs = nowMs }) => {
-    const isCut = cutAfterMs <= nowMs - coverageMs
-    const all = isCut ? [...problems, 'the last line is not complete: the log was cut there'] : problems
-    return all.map((problem) => `${source}: ${problem}`)
-  })
 }
 
 function gapsOf(table: UsageTable, question: AuditQuestion): string[] {

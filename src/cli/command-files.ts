@@ -50,7 +50,10 @@ export function checkFiles({ inputs, outputs, replace }: CommandFiles): void {
   for (const file of [...reads, ...writes]) if (file.path === '') throw nameless(file)
   checkStandardInput(reads)
   const printed = writes.find(({ path, holds }) => path === '-' && holds === 'log')
-  if (printed !== undefined) throw unwritable(printed)
+  if (printed !== undefined)
+    throw new KcertError('KCERT_USAGE', `${printed.by} cannot be standard output`, {
+      why: 'kcert reads the issued serial numbers from it, so it needs a file',
+    })
   const files = writes.filter(isOnDisk)
   // The up to ten thousand inputs of `kcert inspect` are checked only if the command writes a file.
   if (files.length > 0) checkApart(reads.filter(isOnDisk), files)
@@ -64,7 +67,10 @@ function checkApart(inputs: readonly Named[], outputs: readonly Named[]): void {
     const identity = identityOf(output.path)
     const [input, other] = [read.get(identity), written.get(identity)]
     if (input !== undefined) throw overInput(output, input)
-    if (other !== undefined) throw overOutput(output, other)
+    if (other !== undefined)
+      throw new KcertError('KCERT_USAGE', `${wordsOf(other)} and ${wordsOf(output)} are the same file`, {
+        why: 'one would overwrite the other',
+      })
     written.set(identity, output)
   }
 }
@@ -86,7 +92,10 @@ function checkPlace({ path, holds, by }: Named & OutputFile, replace: boolean): 
   checkOutputPath(path, { replace })
   if (!replace) return
   const found = readFile(path)
-  if ('bytes' in found && holdsPrivateKey(found.bytes)) throw overKey(path, by)
+  if ('bytes' in found && holdsPrivateKey(found.bytes))
+    throw new KcertError('KCERT_FILE_EXISTS', `${path} contains a private key and is not replaced`, {
+      why: `${by} writes no private key, so the key would be lost, and --force does not allow that`,
+    })
 }
 
 function isOnDisk({ path }: Named): boolean {
@@ -122,28 +131,10 @@ function nameless({ by }: NamedFile): KcertError {
   })
 }
 
-function unwritable({ by }: NamedFile): KcertError {
-  return new KcertError('KCERT_USAGE', `${by} cannot be standard output`, {
-    why: 'kcert reads the issued serial numbers from it, so it needs a file',
-  })
-}
-
 function overInput(output: Named, input: Named): KcertError {
   const what = `${output.by} ${output.path} is also the input ${wordsOf(input)}`
   return new KcertError('KCERT_FILE_EXISTS', what, {
     why: 'the command would overwrite its own input, and --force does not allow that',
-  })
-}
-
-function overOutput(output: Named, other: Named): KcertError {
-  return new KcertError('KCERT_USAGE', `${wordsOf(other)} and ${wordsOf(output)} are the same file`, {
-    why: 'one would overwrite the other',
-  })
-}
-
-function overKey(path: string, by: string): KcertError {
-  return new KcertError('KCERT_FILE_EXISTS', `${path} contains a private key and is not replaced`, {
-    why: `${by} writes no private key, so the key would be lost, and --force does not allow that`,
   })
 }
 

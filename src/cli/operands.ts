@@ -50,7 +50,10 @@ export function withoutBooleanValues(
     if (boolean?.name === 'dry-run') {
       const isDryRun = boolean.value === undefined || dryRunOf(boolean.value, dryRunBy)
       dryRuns.add(isDryRun)
-      if (dryRuns.size > 1) throw contradiction()
+      if (dryRuns.size > 1)
+        throw new KcertError('KCERT_USAGE', '--dry-run and --dry-run=none are mutually exclusive', {
+          fix: 'give one of them',
+        })
       if (isDryRun) plain.push('--dry-run')
       continue
     }
@@ -173,12 +176,6 @@ function dryRunOf(value: string, by: DryRunBy): boolean {
   throw new KcertError('KCERT_USAGE', `invalid --dry-run value "${value}"`, {
     why: `as in kubectl, it is "none", "server" or "client"`,
     next: '--dry-run',
-  })
-}
-
-function contradiction(): KcertError {
-  return new KcertError('KCERT_USAGE', '--dry-run and --dry-run=none are mutually exclusive', {
-    fix: 'give one of them',
   })
 }
 

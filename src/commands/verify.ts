@@ -84,7 +84,11 @@ The purposes of --purpose:
     const { context } = flags
     const leafSource = await this.leafSource(args.leaf, parseDuration(flags.timeout, '--timeout'))
     const leaf = await this.read(leafSource, 'leaf', context)
-    if (rootFiles.length === 0 && !leaf.isKubeconfig) throw noRoots(args.leaf)
+    if (rootFiles.length === 0 && !leaf.isKubeconfig)
+      throw new KcertError('KCERT_USAGE', '--roots is required', {
+        why: 'kcert verifies with the CAs that you give, never with the trust store of this machine',
+        next: commandLine`kcert verify ${args.leaf} --roots /etc/kubernetes/pki/ca.crt`,
+      })
     const roots =
       rootFiles.length === 0
         ? [await this.read(leafSource, 'roots', context)]
@@ -162,13 +166,6 @@ function verifyCommand(leaf: string, flags: VerifyFlags): CommandLine {
     ),
   ]
   return commandLine`kcert verify ${leaf} ${argumentVector(words)}`
-}
-
-function noRoots(leaf: string): KcertError {
-  return new KcertError('KCERT_USAGE', '--roots is required', {
-    why: 'kcert verifies with the CAs that you give, never with the trust store of this machine',
-    next: commandLine`kcert verify ${leaf} --roots /etc/kubernetes/pki/ca.crt`,
-  })
 }
 
 /** Refuses a URL, or an address with a port: no certificate has such a name, so a new one would not help. */

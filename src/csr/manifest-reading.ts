@@ -4,7 +4,7 @@ import { readDocuments } from '../kubeconfig/documents.ts'
 import { entriesOf, itemsOf, type Node, plainValue, textOf, valueAt } from '../kubeconfig/node.ts'
 import { type ManifestMetadata, metadataFaults } from './object-metadata.ts'
 import { typeFaults } from './request-shape.ts'
-import type { RequestCondition, SigningRequest } from './signing-request.ts'
+import type { SigningRequest } from './signing-request.ts'
 
 const kind = 'CertificateSigningRequest'
 
@@ -66,7 +66,16 @@ export function signingRequestOf(object: Node, apiVersion = ''): SigningRequest 
     usages: textsOf(at('spec', 'usages')),
     groups: textsOf(at('spec', 'groups')),
     extra: Object.fromEntries(entriesOf(at('spec', 'extra')).map(([key, values]) => [key, textsOf(values)])),
-    conditions: itemsOf(at('status', 'conditions')).map(conditionOf),
+    conditions: itemsOf(at('status', 'conditions')).map((node) => ({
+      type: textOf(valueAt(node, 'type')) ?? '',
+      // Conditions that were created before Kubernetes 1.18 have no status, and Kubernetes treats them as true.
+      status: textOf(valueAt(node, 'status')) || 'True',
+      ...given({
+        reason: textOf(valueAt(node, 'reason')),
+        message: textOf(valueAt(node, 'message')),
+        lastUpdateTime: textOf(valueAt(node, 'lastUpdateTime')),
+      }),
+    })),
     ...(certificate?.length ? { certificate } : {}),
     ...faultsOf(object),
     ...unknownFields(object),
@@ -108,19 +117,6 @@ function faultsOf(object: Node): Pick<SigningRequest, 'faults'> {
   // The metadata is checked only when every field has the right type.
   const found = faults.length > 0 ? faults : metadataFaults(value as ManifestMetadata)
   return found.length === 0 ? {} : { faults: found }
-}
-
-function conditionOf(node: Node): RequestCondition {
-  return {
-    type: textOf(valueAt(node, 'type')) ?? '',
-    // Conditions that were created before Kubernetes 1.18 have no status, and Kubernetes treats them as true.
-    status: textOf(valueAt(node, 'status')) || 'True',
-    ...given({
-      reason: textOf(valueAt(node, 'reason')),
-      message: textOf(valueAt(node, 'message')),
-      lastUpdateTime: textOf(valueAt(node, 'lastUpdateTime')),
-    }),
-  }
 }
 
 function textsOf(node: Node | undefined): string[] {

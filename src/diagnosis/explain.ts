@@ -2,7 +2,7 @@ import { completedBy, findFacts } from './found.ts'
 import { normalize, placesOf, type Span, withoutOverlaps } from './matching.ts'
 import type { ErrorExplanation, Found } from './report.ts'
 import { rules } from './rules.ts'
-import type { CauseRow, Rule } from './table.ts'
+import type { Rule } from './table.ts'
 import { isAboutCertificates, otherSubject, unknownError } from './unknown.ts'
 
 type ExplainedError = ErrorExplanation['errors'][number]
@@ -112,7 +112,15 @@ function explained(group: readonly Match[], text: string): ExplainedError {
     count: occurrences(group, text),
     meaning: rule.means(found),
     found,
-    causes: likeliestFirst(rule.causes, found),
+    causes: rule.causes
+      .filter(({ holds }) => holds?.(found) ?? true)
+      .map(({ id, detail, evidence, checks }) => ({
+        id,
+        detail: detail(found),
+        evidence: evidence(found),
+        checks: checks(found),
+      }))
+      .sort((a, b) => Number(a.evidence === undefined) - Number(b.evidence === undefined)),
   }
 }
 
@@ -141,15 +149,3 @@ function shownWords(matched: string): string {
 
 // The number of endpoints in one advised probe command.
 const mostEndpoints = 8
-
-function likeliestFirst(rows: readonly CauseRow[], found: Found): ExplainedError['causes'] {
-  return rows
-    .filter(({ holds }) => holds?.(found) ?? true)
-    .map(({ id, detail, evidence, checks }) => ({
-      id,
-      detail: detail(found),
-      evidence: evidence(found),
-      checks: checks(found),
-    }))
-    .sort((a, b) => Number(a.evidence === undefined) - Number(b.evidence === undefined))
-}

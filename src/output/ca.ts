@@ -1,4 +1,4 @@
-import type { BundleReport, CaReport, CertificateFacts, KeyReport, SigningReport } from '../ca/report.ts'
+import type { BundleReport, CaReport, KeyReport, SigningReport } from '../ca/report.ts'
 import { type Field, fieldLines } from './fields.ts'
 import { altNameList, keyText } from './names.ts'
 import { counted, joinSections } from './sections.ts'
@@ -25,7 +25,7 @@ export function renderCa({ action, certificate, caPin, files }: CaReport): strin
   const limit = certificate.pathLength
   return renderFacts([
     [`CA ${action}`, certificate.subject],
-    ['valid', lifetime(certificate)],
+    ['valid', `${minuteOf(certificate.notBefore)} to ${minuteOf(certificate.notAfter)} UTC`],
     ['key', keyText(certificate.publicKey)],
     ['path length', limit === undefined ? '' : limit === 0 ? 'no further CA' : `up to ${limit} CAs`],
     ['serial', certificate.serialNumber],
@@ -77,10 +77,6 @@ export function renderBundle({ members, skipped, file }: BundleReport): string {
     ]),
     fieldLines(wholeWidth, [['bundle', file]]),
   ])
-}
-
-function lifetime({ notBefore, notAfter }: CertificateFacts): string {
-  return `${minuteOf(notBefore)} to ${minuteOf(notAfter)} UTC`
 }
 
 function renderFacts(fields: readonly Field[]): string {

@@ -1,4 +1,4 @@
-import type { CreatedRequest, CreateReport } from '../csr/create-report.ts'
+import type { CreateReport } from '../csr/create-report.ts'
 import { fieldLines } from './fields.ts'
 import { altNameList, keyText } from './names.ts'
 import { joinSections } from './sections.ts'
@@ -11,27 +11,23 @@ import { wholeWidth } from './view.ts'
 export function renderCreated({ requests }: CreateReport): string {
   const [only, second] = requests
   if (only === undefined) return ''
-  return joinSections([second === undefined ? renderOne(only) : renderTable(requests)])
-}
-
-function renderOne({ subject, subjectAltNames, publicKey, manifest, files }: CreatedRequest): string[] {
-  return fieldLines(wholeWidth, [
-    ['request', files.request],
-    ['private key', files.key],
-    ['kubeconfig', files.kubeconfig],
-    ['subject', subject || '(empty)'],
-    ['SANs', altNameList(subjectAltNames).join(', ')],
-    ['key', keyText(publicKey)],
-    ['signer', manifest?.spec.signerName],
-    ['usages', manifest?.spec.usages.join(', ')],
-  ])
-}
-
-function renderTable(requests: readonly CreatedRequest[]): string[] {
-  return table(wholeWidth, requests, [
-    { title: 'FOR', cell: ({ row }) => row ?? '' },
-    { title: 'SUBJECT', cell: ({ subject }) => subject },
-    { title: 'REQUEST', cell: ({ files }) => files.request ?? '' },
-    { title: 'PRIVATE KEY', cell: ({ files }) => files.key ?? files.kubeconfig ?? '' },
+  return joinSections([
+    second === undefined
+      ? fieldLines(wholeWidth, [
+          ['request', only.files.request],
+          ['private key', only.files.key],
+          ['kubeconfig', only.files.kubeconfig],
+          ['subject', only.subject || '(empty)'],
+          ['SANs', altNameList(only.subjectAltNames).join(', ')],
+          ['key', keyText(only.publicKey)],
+          ['signer', only.manifest?.spec.signerName],
+          ['usages', only.manifest?.spec.usages.join(', ')],
+        ])
+      : table(wholeWidth, requests, [
+          { title: 'FOR', cell: ({ row }) => row ?? '' },
+          { title: 'SUBJECT', cell: ({ subject }) => subject },
+          { title: 'REQUEST', cell: ({ files }) => files.request ?? '' },
+          { title: 'PRIVATE KEY', cell: ({ files }) => files.key ?? files.kubeconfig ?? '' },
+        ]),
   ])
 }

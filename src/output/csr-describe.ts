@@ -27,7 +27,10 @@ export function renderDescriptions(
   const sections = requests.flatMap((request) => [
     requestLines(request, generatedAt, view),
     ...request.certificates.map((one) => certificateCard(one, generatedAt, view)),
-    problemLines(request, view),
+    request.problems.flatMap(({ severity, code, message, fix, next }) => [
+      `${view.paint.severity[severity](severity)}  ${code}  ${printable(message)}`,
+      ...adviceLines({ fix, next: next || undefined }),
+    ]),
   ])
   const absent = missing.map((name) => printable(`CertificateSigningRequest ${name} not found`))
   return joinSections([...sections, absent])
@@ -98,11 +101,4 @@ function pairs(values: Readonly<Record<string, string>>): string {
   return Object.entries(values)
     .map(([key, value]) => `${key}=${value}`)
     .join(', ')
-}
-
-function problemLines({ problems }: DescribedRequest, { paint }: View): string[] {
-  return problems.flatMap(({ severity, code, message, fix, next }) => [
-    `${paint.severity[severity](severity)}  ${code}  ${printable(message)}`,
-    ...adviceLines({ fix, next: next || undefined }),
-  ])
 }

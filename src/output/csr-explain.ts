@@ -31,19 +31,12 @@ export function verdictLines(
   const [text, tone] = verdicts[verdict]
   return [
     [view.paint.status[tone](text)],
-    ...causes.map((cause) => causeLines(cause, view)),
+    ...causes.map((cause) => [
+      ...wrapped(`${view.paint.heading(cause.id)}: ${printable(cause.detail)}`, view.width),
+      ...wrapped(`fix: ${printable(cause.fix)}`, view.width),
+      ...cause.commands.map((command) => `next: ${printable(command)}`),
+    ]),
     openLines(unknownFacts, view),
-  ]
-}
-
-function causeLines(
-  { id, detail, fix, commands }: Explanation['causes'][number],
-  { paint, width }: View,
-): string[] {
-  return [
-    ...wrapped(`${paint.heading(id)}: ${printable(detail)}`, width),
-    ...wrapped(`fix: ${printable(fix)}`, width),
-    ...commands.map((command) => `next: ${printable(command)}`),
   ]
 }
 

@@ -17,7 +17,16 @@ export function renderVerification(report: VerificationReport, view: View): stri
   return joinSections([
     verdictLines(report, view),
     ...(report.trusted ? report.chains : [report.path ?? [report.leaf]]).map((chain) =>
-      chainLines(chain, report, view),
+      table(view, chain, [
+        { title: 'CHAIN', cell: (one) => roleOf(one, chain, report.trusted) },
+        { title: 'SUBJECT', cell: ({ subject }) => shortName(subject), shrinkTo: 14 },
+        { title: 'EXPIRES (UTC)', cell: ({ notAfter }) => minuteOf(notAfter), dropRank: 1 },
+        statusColumn('AT FAULT', view.paint, ({ fingerprintSha256 }) => [
+          fingerprintSha256 === report.certificate?.fingerprintSha256 ? 'at fault' : '',
+          'critical',
+        ]),
+        { title: 'FOUND IN', cell: placeText, shrinkTo: 12, cut: 'middle', dropRank: 2 },
+      ]),
     ),
     fieldLines(report.trusted ? trustedFields(report) : refusedFields(report), view),
     ...groupedDifferences(report).map((group) => differenceLines(group, view)),
@@ -40,23 +49,6 @@ function verdictLines(
   const why = trusted ? '' : `: ${code}`
   const [first = '', ...rest] = wrapped(`${use}${why}`, width - (trusted ? 8 : 12))
   return [`${verdict} ${first}`, ...rest]
-}
-
-function chainLines(
-  chain: readonly VerifiedCertificate[],
-  { trusted, certificate: fault }: VerificationReport,
-  view: View,
-): string[] {
-  return table(view, chain, [
-    { title: 'CHAIN', cell: (one) => roleOf(one, chain, trusted) },
-    { title: 'SUBJECT', cell: ({ subject }) => shortName(subject), shrinkTo: 14 },
-    { title: 'EXPIRES (UTC)', cell: ({ notAfter }) => minuteOf(notAfter), dropRank: 1 },
-    statusColumn('AT FAULT', view.paint, ({ fingerprintSha256 }) => [
-      fingerprintSha256 === fault?.fingerprintSha256 ? 'at fault' : '',
-      'critical',
-    ]),
-    { title: 'FOUND IN', cell: placeText, shrinkTo: 12, cut: 'middle', dropRank: 2 },
-  ])
 }
 
 function roleOf(one: VerifiedCertificate, chain: readonly VerifiedCertificate[], trusted: boolean): string {

@@ -107,7 +107,10 @@ export async function surveySite(
       const kubelet = kubelets.find(({ node }) => node === name)
       const node = nodeNamed(site, name)
       const { isRoot } = await node.identity()
-      if (!isRoot) throw notRoot(name)
+      if (!isRoot)
+        throw new KcertError('KCERT_NODE_REFUSED', `kcert is not root on node "${name}"`, {
+          why: 'only root can change keys and static pods: run kcert as root, or set "become: sudo" for the node in kcert.yaml',
+        })
       return await seeNode(node, role, its, kubelet)
     } catch (error) {
       if (!(error instanceof KcertError)) throw error
@@ -318,10 +321,4 @@ async function makeChange(
       ? { replaces: isDated ? 'anything' : 'absent', mode }
       : { replaces: { sha256: file.sha256 } },
   )
-}
-
-function notRoot(node: string): KcertError {
-  return new KcertError('KCERT_NODE_REFUSED', `kcert is not root on node "${node}"`, {
-    why: 'only root can change keys and static pods: run kcert as root, or set "become: sudo" for the node in kcert.yaml',
-  })
 }

@@ -110,7 +110,11 @@ export class ClusterGuard implements JournalMirror {
   async confirm(): Promise<void> {
     const begun = this.now()
     while (this.isUncertain()) {
-      if (this.now() - begun >= patienceMs) throw unconfirmed(this.table)
+      if (this.now() - begun >= patienceMs)
+        throw new KcertError('KCERT_UNREACHABLE', `Lease ${namespace}/${name} could not be renewed`, {
+          why: `no API server responded for ${patienceMs / 1000} s, so another kcert may hold it now; run the same command again when the cluster is reachable`,
+          next: commandLine`${fixed(this.table.command)}`,
+        })
       await this.renew()
       if (this.isUncertain()) await this.sleep(1_000)
     }
@@ -154,7 +158,11 @@ export class ClusterGuard implements JournalMirror {
       if (isFree || isOver) {
         if (await this.write(object)) return
       } else if (observed !== version) throw held(holderIdentity)
-      else if (waitSeconds > longestLeaseSeconds) throw heldTooLong(holderIdentity, waitSeconds)
+      else if (waitSeconds > longestLeaseSeconds)
+        throw new KcertError('KCERT_LOCKED', 'another rotation of this cluster is in progress', {
+          why: `the Lease ${namespace}/${name} is held by ${holderIdentity} for ${waitSeconds} s; kcert waits at most ${longestLeaseSeconds} s. If the holder no longer runs, delete the Lease`,
+          next: commandLine`kubectl -n ${namespace} get lease ${name} -o yaml`,
+        })
       await this.sleep(1_000)
     }
   }
@@ -241,23 +249,9 @@ export class ClusterGuard implements JournalMirror {
   }
 }
 
-function unconfirmed({ command }: PhaseTable): KcertError {
-  return new KcertError('KCERT_UNREACHABLE', `Lease ${namespace}/${name} could not be renewed`, {
-    why: `no API server responded for ${patienceMs / 1000} s, so another kcert may hold it now; run the same command again when the cluster is reachable`,
-    next: commandLine`${fixed(command)}`,
-  })
-}
-
 function held(holder: string): KcertError {
   return new KcertError('KCERT_LOCKED', 'another rotation of this cluster is in progress', {
     why: `the Lease ${namespace}/${name} is held by ${holder} and renewed; wait until it finishes. If it crashed, the Lease expires after ${durationSeconds} s`,
     next: commandLine`kubectl -n ${namespace} get lease ${name}`,
-  })
-}
-
-function heldTooLong(holder: string, seconds: number): KcertError {
-  return new KcertError('KCERT_LOCKED', 'another rotation of this cluster is in progress', {
-    why: `the Lease ${namespace}/${name} is held by ${holder} for ${seconds} s; kcert waits at most ${longestLeaseSeconds} s. If the holder no longer runs, delete the Lease`,
-    next: commandLine`kubectl -n ${namespace} get lease ${name} -o yaml`,
   })
 }

@@ -73,7 +73,10 @@ export class SiteOldKeyFiles implements OldKeyFiles {
     if (!isOverwritten(now.content)) {
       const overwrite = ['if=/dev/zero', `of=${path}`, `bs=${size}`, 'count=1', 'conv=notrunc,fsync']
       const { status, stderr } = await node.run(['dd', ...overwrite])
-      if (status !== 0) throw notOverwritten(name, path, stderr)
+      if (status !== 0)
+        throw new KcertError('KCERT_NODE_FILE_NOT_WRITTEN', `${name}:${path} could not be overwritten`, {
+          why: `${stderr === '' ? 'dd failed' : stderr}; check the disk of the node, then run the same command again`,
+        })
     }
     await node.removeFile(path, { holds: { sha256: hash('sha256', Buffer.alloc(size), 'hex') } })
   }
@@ -139,11 +142,5 @@ function unreadable(node: string, path: string, reason: string): KcertError {
 function changed(node: string, path: string, why: string): KcertError {
   return new KcertError('KCERT_NODE_FILE_CHANGED', `${node}:${path} was skipped`, {
     why: `${why}; run the same command again, which checks every node again`,
-  })
-}
-
-function notOverwritten(node: string, path: string, why: string): KcertError {
-  return new KcertError('KCERT_NODE_FILE_NOT_WRITTEN', `${node}:${path} could not be overwritten`, {
-    why: `${why === '' ? 'dd failed' : why}; check the disk of the node, then run the same command again`,
   })
 }

@@ -23,7 +23,7 @@ export function kcertFolderIn(flags: Flags, ca: CaName): string {
 
 /** Returns kcert's folder for the value of the API server's --client-ca-file. */
 export function kcertFolderFor(clientCaFile = '/etc/kubernetes/pki/ca.crt'): string {
-  return `${folderOfPath(clientCaFile)}/kcert`
+  return `${clientCaFile.slice(0, clientCaFile.lastIndexOf('/'))}/kcert`
 }
 
 /** Returns the path of the index with these bytes after its rotation is finished. */
@@ -126,7 +126,3 @@ const caFlags = {
   'front-proxy': 'requestheader-client-ca-file',
   etcd: 'etcd-cafile',
 } as const satisfies Record<CaName, string>
-
-function folderOfPath(path: string): string {
-  return path.slice(0, path.lastIndexOf('/'))
-}

@@ -77,7 +77,12 @@ const ownFolder = '/var/lib/kcert'
 export function oldCasOf(history: readonly JournalEntry[], table: PhaseTable): readonly OldCa[] {
   const changes = changesIn(history, table)
   if (!isOfFinished(history, table) || changes.length === 0) throw notFinished(history)
-  for (const { ca, oldCa, newCa } of changes) if (oldCa.spki === newCa.spki) throw sameKey(ca)
+  for (const { ca, oldCa, newCa } of changes)
+    if (oldCa.spki === newCa.spki)
+      throw new KcertError('KCERT_ROTATION_REFUSED', `the new ${ca} CA has the key of the old one`, {
+        why: 'the key in use is the only key',
+        next: 'kcert rotate-ca --phase 1',
+      })
   return changes.map(({ ca, oldCa: { subject, digest, spki } }) => ({ ca, subject, digest, spki }))
 }
 
@@ -174,12 +179,5 @@ function notFinished(history: readonly JournalEntry[]): KcertError {
   return new KcertError('KCERT_ROTATION_REFUSED', 'the rotation is not finished', {
     why: "a rollback needs the old CA's key until phase 12 is complete",
     next: commandLine`kcert rotate-ca`,
-  })
-}
-
-function sameKey(ca: string): KcertError {
-  return new KcertError('KCERT_ROTATION_REFUSED', `the new ${ca} CA has the key of the old one`, {
-    why: 'the key in use is the only key',
-    next: 'kcert rotate-ca --phase 1',
   })
 }

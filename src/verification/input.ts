@@ -101,7 +101,11 @@ function fromBase64(bytes: Uint8Array): Uint8Array {
 async function thingsOfDer(source: string, bytes: Uint8Array): Promise<MaterialPart[]> {
   if (looksLikePkcs7(bytes)) return partsOfPkcs7(bytes, '')
   const { looksLikePkcs12 } = await import('../x509/pkcs12.ts')
-  if (looksLikePkcs12(bytes)) throw keystore(source)
+  if (looksLikePkcs12(bytes))
+    throw new KcertError('KCERT_USAGE', `${source} is a PKCS#12 keystore`, {
+      why: 'Kubernetes components do not read keystores; extract the certificates as PEM, and verify these',
+      next: commandLine`openssl pkcs12 -nokeys -in ${source} -out ${`${source}.pem`}`,
+    })
   return certificatesOfDer(bytes)
 }
 
@@ -148,13 +152,6 @@ function located(
 function malformed({ source, entry, reason, next }: UnreadableCertificate): KcertError {
   const why = `every Kubernetes component rejects such a certificate: ${next ?? 'get the file again from its issuer'}`
   return refusal(source, [source, entry, reason].filter(Boolean).join(': '), why, 'KCERT_X509_MALFORMED')
-}
-
-function keystore(source: string): KcertError {
-  return new KcertError('KCERT_USAGE', `${source} is a PKCS#12 keystore`, {
-    why: 'Kubernetes components do not read keystores; extract the certificates as PEM, and verify these',
-    next: commandLine`openssl pkcs12 -nokeys -in ${source} -out ${`${source}.pem`}`,
-  })
 }
 
 function noCertificate(source: string, why: string): KcertError {

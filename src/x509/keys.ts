@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject, type PrivateKeyInput } from 'node:crypto'
-import { type CommandLine, commandLine } from '../errors/command-line.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { DerReader, tags } from './der.ts'
 import { bitString, nullElement, oid, sequence } from './der-writer.ts'
@@ -93,20 +93,16 @@ export function readPrivateKey(
   if (format === 'unsupported') {
     throw new KcertError('KCERT_KEY_UNSUPPORTED', `PEM block ${input.label} is not supported`, {
       ...(input.label.startsWith('OPENSSH') && { why: 'convert a copy of it to PKCS#8' }),
-      ...(file !== undefined && { next: input.label.startsWith('OPENSSH') ? toPkcs8(file) : newKey(file) }),
+      ...(file !== undefined && {
+        next: input.label.startsWith('OPENSSH')
+          ? commandLine`ssh-keygen -p -m PKCS8 -f ${file}`
+          : commandLine`kcert key generate --out ${`${file}.new`}`,
+      }),
     })
   }
   return isLegacyEncrypted(input)
     ? readLegacyEncrypted(input, format, password)
     : readByFormat(format, input.der, password, run)
-}
-
-function toPkcs8(file: string): CommandLine {
-  return commandLine`ssh-keygen -p -m PKCS8 -f ${file}`
-}
-
-function newKey(file: string): CommandLine {
-  return commandLine`kcert key generate --out ${`${file}.new`}`
 }
 
 /** True when a PEM or DER file contains an encrypted private key, with any cipher. */

@@ -34,7 +34,12 @@ export async function verifyClusterInfoOn(
     clusterInfoOf(cluster),
     readTokens ? tokensOf(cluster, now) : undefined,
     publishedRoot(cluster),
-    mayAnybodyRead(cluster),
+    cluster.access.isAllowed({
+      user: 'system:anonymous',
+      groups: ['system:unauthenticated'],
+      extra: {},
+      resource: { ...clusterInfoResource, subresource: '', verb: 'get' },
+    }),
     apiServerPlaces(cluster),
   ])
   const all = new Set([...(info.server === undefined ? [] : [info.server]), cluster.server, ...places])
@@ -82,15 +87,6 @@ async function publishedRoot({ objects }: Cluster): Promise<PublishedCas | undef
     // `kcert inspect` reports content that is not a certificate; here there is nothing to compare.
     return undefined
   }
-}
-
-function mayAnybodyRead({ access }: Cluster): Promise<boolean | undefined> {
-  return access.isAllowed({
-    user: 'system:anonymous',
-    groups: ['system:unauthenticated'],
-    extra: {},
-    resource: { ...clusterInfoResource, subresource: '', verb: 'get' },
-  })
 }
 
 /** Returns the address of each API server in the EndpointSlice; none if reading it is forbidden. */

@@ -13,7 +13,6 @@ import { defaultThresholds, parseThreshold, thresholdMs } from '../../inspection
 import { counted } from '../../output/sections.ts'
 import { kubeadmKubeconfigs, kubeadmLeaves } from '../../pki/kubeadm.ts'
 import { bindingNotices } from '../../pki/kubeadm-organization.ts'
-import type { NodeAccess } from '../../pki/node-access.ts'
 import type { NeededRestart, RenewalSite, SiteSurvey } from '../../renewal-io/renewing.ts'
 import type { Inventory } from '../../rotation/inventory.ts'
 import type { Site } from '../../site/site.ts'
@@ -57,7 +56,11 @@ export async function renewCertificates(context: Context, flags: RenewFlags): Pr
     checkSeen(survey, flags)
     const wanted = wantedOf(survey, flags)
     const expiredCa = wanted.find((one) => one.hindrance === 'ca-expired')
-    if (expiredCa !== undefined) throw caExpired(expiredCa)
+    if (expiredCa !== undefined)
+      throw new KcertError('KCERT_RENEWAL_REFUSED', `the CA ${expiredCa.ca.subject.text} has expired`, {
+        why: `it expired at ${expiredCa.ca.notAfter.toISOString()}, so no client or server accepts what it signs; kcert renew never changes a CA. kcert rotate-ca recover gives the CA and every certificate a new expiry`,
+        next: 'kcert rotate-ca recover --dry-run',
+      })
     const chosen = wanted.filter(({ signer }) => signer !== undefined)
     const acts = flags.all || flags.names.length > 0
     const restarts = (live === undefined ? [] : renewing.neededRestarts(survey, chosen)).filter(
@@ -113,12 +116,9 @@ async function onNodesOrTree(
   act: (place: Place) => Promise<Answer>,
 ): Promise<Answer> {
   const { root } = flags
-  if (root !== undefined) return inTree(root, context, (node) => act({ site: treeSite(node, context) }))
+  if (root !== undefined)
+    return inTree(root, context, (node) => act({ site: { node: () => node, clock: context.clock } }))
   return withNodes(await chosenNodes(flags, context), context, (site) => act({ site, live: site }))
-}
-
-function treeSite(node: NodeAccess, { clock }: Context): RenewalSite {
-  return { node: () => node, clock }
 }
 
 /** Returns the control planes, which are always read because they have the CA keys, and the named workers, or all. */
@@ -295,13 +295,6 @@ export function missingAdvice({ name, present }: MissingLeaf, { root }: Pick<Ren
         next: creationCommand(row, row.kind === 'leaf' ? present : undefined),
       }
     : { fix: `start the node, and ${creationNote(row)}` }
-}
-
-function caExpired({ ca }: { readonly ca: Certificate }): KcertError {
-  return new KcertError('KCERT_RENEWAL_REFUSED', `the CA ${ca.subject.text} has expired`, {
-    why: `it expired at ${ca.notAfter.toISOString()}, so no client or server accepts what it signs; kcert renew never changes a CA. kcert rotate-ca recover gives the CA and every certificate a new expiry`,
-    next: 'kcert rotate-ca recover --dry-run',
-  })
 }
 
 function agrees(

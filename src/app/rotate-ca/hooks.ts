@@ -96,13 +96,10 @@ export function hookRunner(
     // Ctrl-C stops kcert between two actions; a running hook finishes.
     const processOptions = { timeoutMs: timeoutSeconds * 1000, detached: true, indent: '    ' }
     const why = await whyFailed(argv, { env: { ...env, ...own }, ...processOptions }, note)
-    if (why !== undefined) throw failure(table, shown, why, phase)
+    if (why !== undefined)
+      throw new KcertError('KCERT_ROTATION_HOOK', `hook ${JSON.stringify(shown)} failed`, {
+        why,
+        next: phaseCommand(table, phase),
+      })
   }
-}
-
-function failure(table: PhaseTable, shown: string, why: string, phase: number): KcertError {
-  return new KcertError('KCERT_ROTATION_HOOK', `hook ${JSON.stringify(shown)} failed`, {
-    why,
-    next: phaseCommand(table, phase),
-  })
 }

@@ -32,7 +32,11 @@ export function pausing({ table, between, rollEveryMs, pace, goesOn, stop, begin
     stop()
     const node = between === 'nodes' ? nodeOf(action) : undefined
     if (node !== undefined && node !== lastNode) {
-      if (lastNode !== undefined && !(await goesOn(node))) throw paused(table, node, action.phase)
+      if (lastNode !== undefined && !(await goesOn(node)))
+        throw new KcertError('KCERT_ROTATION_INTERRUPTED', `stopped before node ${node}`, {
+          why: 'you answered no; completed actions stay in place',
+          next: phaseCommand(table, action.phase),
+        })
       lastNode = node
     }
     if (action.kind === 'rollout' && rollEveryMs > 0) {
@@ -48,11 +52,4 @@ export function pausing({ table, between, rollEveryMs, pace, goesOn, stop, begin
     turn = mine.catch(() => {})
     return mine
   }
-}
-
-function paused(table: PhaseTable, node: string, phase: number): KcertError {
-  return new KcertError('KCERT_ROTATION_INTERRUPTED', `stopped before node ${node}`, {
-    why: 'you answered no; completed actions stay in place',
-    next: phaseCommand(table, phase),
-  })
 }

@@ -23,7 +23,15 @@ export async function recoverCluster(
       report: recoveryReport(plan, outcome, clock()),
       exit,
     })
-    if (plan.keyless.length > 0) throw keyless(plan.keyless.map(({ subject }) => subject.text))
+    if (plan.keyless.length > 0)
+      throw new KcertError(
+        'KCERT_ROTATION_REFUSED',
+        `no control-plane node has the key of the expired CA ${plan.keyless.map(({ subject }) => subject.text).join(', ')}`,
+        {
+          why: 'the CA certificate can only be renewed with its key: copy it beside the CA certificate on the first control-plane node (mode 0600), for example to /etc/kubernetes/pki/ca.key',
+          next: 'kcert rotate-ca recover --dry-run',
+        },
+      )
     if (plan.renewed.length === 0 && plan.restarts.length === 0)
       return answer('nothing-expired', exitCodes.done)
     if (flags['dry-run']) return answer('planned', exitCodes.done)
@@ -39,15 +47,4 @@ export async function recoverCluster(
     await carryOutRecovery(site, plan, random, (what) => tellLine(stderr, what))
     return answer('recovered', exitCodes.done)
   })
-}
-
-function keyless(names: readonly string[]): KcertError {
-  return new KcertError(
-    'KCERT_ROTATION_REFUSED',
-    `no control-plane node has the key of the expired CA ${names.join(', ')}`,
-    {
-      why: 'the CA certificate can only be renewed with its key: copy it beside the CA certificate on the first control-plane node (mode 0600), for example to /etc/kubernetes/pki/ca.key',
-      next: 'kcert rotate-ca recover --dry-run',
-    },
-  )
 }

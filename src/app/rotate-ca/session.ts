@@ -150,7 +150,10 @@ export class RotationSession {
     operator: Operator,
   ): Promise<RotationSession> {
     if (options.pauseBetween !== undefined && operator.choose === undefined)
-      throw nobodyToPauseFor(options.playbook)
+      throw new KcertError('KCERT_USAGE', '--pause-between requires a terminal to ask on', {
+        why: 'without a terminal, run one phase at a time with --yes',
+        next: commandLine`${fixed(options.playbook.command)}`,
+      })
     const { playbook } = options
     const entries = readJournal(await ports.journal.read())
     const chosen = choicesIn(entries, playbook)
@@ -615,12 +618,5 @@ function unconfirmed(table: PhaseTable, { number, title }: PhasePlanView): Kcert
   return new KcertError('KCERT_ROTATION_UNCONFIRMED', `phase ${number} (${title}) requires confirmation`, {
     why: noTerminal,
     next: commandLine`${embed(phaseCommand(table, number))} --dry-run`,
-  })
-}
-
-function nobodyToPauseFor({ command }: PhaseTable): KcertError {
-  return new KcertError('KCERT_USAGE', '--pause-between requires a terminal to ask on', {
-    why: 'without a terminal, run one phase at a time with --yes',
-    next: commandLine`${fixed(command)}`,
   })
 }

@@ -152,7 +152,10 @@ The formats of -o:
   }
 
   private async makeKubeadmFiles(row: string, flags: CreateFlags): Promise<ExitCode> {
-    if (flags.output !== 'pem' && !isReport(flags.output)) throw unfitFormat(flags.output)
+    if (flags.output !== 'pem' && !isReport(flags.output))
+      throw new KcertError('KCERT_USAGE', `-o ${flags.output} cannot be used with --kubeadm`, {
+        why: 'an external CA signs the CSR files themselves; -o json and -o yaml print a report',
+      })
     if (flags.out !== undefined || flags['key-out'] !== undefined)
       throw new KcertError('KCERT_USAGE', `--kubeadm ${row} writes several files`, {
         why: '--out and --key-out name one CSR and one key; use --cert-dir and --kubeconfig-dir instead',
@@ -240,11 +243,5 @@ function noCa(file: string, subject: string): KcertError {
   return new KcertError('KCERT_CA_UNFIT', what, {
     why: 'the kubeconfigs would trust no API server; use the cluster CA, such as /etc/kubernetes/pki/ca.crt',
     next: commandLine`kcert inspect ${file}`,
-  })
-}
-
-function unfitFormat(format: string): KcertError {
-  return new KcertError('KCERT_USAGE', `-o ${format} cannot be used with --kubeadm`, {
-    why: 'an external CA signs the CSR files themselves; -o json and -o yaml print a report',
   })
 }

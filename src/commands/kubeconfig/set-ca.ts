@@ -69,7 +69,11 @@ kubeconfig is replaced atomically and keeps its mode and owner. The previous con
     const files = flags['certificate-authority']
     checkStandardInput(files.map((path) => ({ by: '--certificate-authority', path })))
     const isByPath = storesPaths(flags)
-    if (isByPath && (files.length > 1 || files[0] === '-')) throw severalPaths(files)
+    if (isByPath && (files.length > 1 || files[0] === '-'))
+      throw new KcertError('KCERT_USAGE', '--no-embed-certs takes one file', {
+        why: 'certificate-authority is the path of one file; combine them first',
+        next: commandLine`kcert ca bundle ${files} --out ca.crt`,
+      })
     const source = await readKubeconfigFile(args.file, context)
     const made = await readBundle(files, context)
     const pem = writeCertificates(made.members.map(({ certificate }) => certificate))
@@ -87,11 +91,4 @@ kubeconfig is replaced atomically and keeps its mode and owner. The previous con
     await this.show(flags.output, report, renderEdit, { notices: report.notices })
     return exitOfContexts(contexts, ({ cluster }) => names.includes(cluster))
   }
-}
-
-function severalPaths(files: readonly string[]): KcertError {
-  return new KcertError('KCERT_USAGE', '--no-embed-certs takes one file', {
-    why: 'certificate-authority is the path of one file; combine them first',
-    next: commandLine`kcert ca bundle ${files} --out ca.crt`,
-  })
 }

@@ -68,7 +68,15 @@ There are three sources:
     const timeoutMs = parseDuration(flags.timeout, '--timeout')
     const [target] = targets
     const inventory = Flag.namedInventory(flags)
-    if (inventory !== undefined && target !== undefined) throw twoSources(target)
+    if (inventory !== undefined && target !== undefined)
+      throw new KcertError(
+        'KCERT_USAGE',
+        `${JSON.stringify(target)} and --inventory are mutually exclusive`,
+        {
+          why: 'kcert reads files of this machine, or files on the nodes',
+          next: commandLine`kcert kubelet forecast ${argumentVector([target])}`,
+        },
+      )
     const facts =
       targets.length > 0
         ? await this.fromFiles(targets, only)
@@ -111,11 +119,4 @@ There are three sources:
     )
     return { ...facts, unreachable: 0 }
   }
-}
-
-function twoSources(target: string): KcertError {
-  return new KcertError('KCERT_USAGE', `${JSON.stringify(target)} and --inventory are mutually exclusive`, {
-    why: 'kcert reads files of this machine, or files on the nodes',
-    next: commandLine`kcert kubelet forecast ${argumentVector([target])}`,
-  })
 }

@@ -60,7 +60,10 @@ export function evaluateByHand(act: Act, facts: ApprovalFacts, isForced: boolean
     // kcert makes no lookups for an object that cannot change any more.
     if (settled !== undefined) return { ...settled, verdict: await decide(request, builtinPolicies, noFacts) }
     const verdict = await verdictForPeople(request, facts)
-    const danger = act === 'approve' ? verdict.findings.find(isDangerous) : undefined
+    const danger =
+      act === 'approve'
+        ? verdict.findings.find(({ id, outcome }) => outcome === 'unmet' && !forPeopleToKnow.has(id))
+        : undefined
     if (danger !== undefined && !isForced)
       return { course: 'refused', reason: `${danger.id}: ${danger.detail}`, verdict }
     return { course: 'act', reason: danger === undefined ? 'by hand' : `forced: ${danger.id}`, verdict }
@@ -69,10 +72,6 @@ export function evaluateByHand(act: Act, facts: ApprovalFacts, isForced: boolean
 
 /** Facts that an operator may know better than the cluster and the default policy: which node owns these names and addresses. */
 const forPeopleToKnow: ReadonlySet<string> = new Set(['own-names', 'node-exists', 'dns-suffix'])
-
-function isDangerous({ id, outcome }: Finding): boolean {
-  return outcome === 'unmet' && !forPeopleToKnow.has(id)
-}
 
 /** Returns the verdict of the built-in policies; where none applies, the verdict of the rules common to all approvals. */
 async function verdictForPeople(object: SigningRequest, facts: ApprovalFacts): Promise<Verdict> {

@@ -83,17 +83,13 @@ async function check(
 }
 
 function checkNames(rules: readonly RuleDocument[], source: string): void {
-  const names = rules.map(ruleName)
+  const names = rules.map((rule) => rule.name ?? ('builtin' in rule ? rule.builtin : ''))
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined)
     throw invalid(
       source,
       `two rules have the name ${JSON.stringify(twice)}; names must be unique, because a decision names its rule`,
     )
-}
-
-function ruleName(rule: RuleDocument): string {
-  return rule.name ?? ('builtin' in rule ? rule.builtin : '')
 }
 
 function policyOf(rule: RuleDocument, cluster: PolicyDocument['cluster'] = {}): Policy {

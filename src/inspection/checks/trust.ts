@@ -90,7 +90,15 @@ const checkTrees: SnapshotCheck = (snapshot) => {
   const trees = casOfTrees(snapshot)
   if (trees.size === 0) return []
   const bundles = [...trees.values()].flatMap((groups) => groups.get('ca') ?? [])
-  const problems = bundles.filter(({ certificates }) => certificates.length > 1).map(notSingle)
+  const problems = bundles
+    .filter(({ certificates }) => certificates.length > 1)
+    .map((ca) =>
+      problemAt(ca, 'CA_FILE_NOT_SINGLE', {
+        message: `${ca.certificates.length} certificates, but kube-controller-manager signs only with a file that contains one`,
+        fix: 'before kube-controller-manager restarts, set --cluster-signing-cert-file in its manifest to a file with one certificate',
+        next: 'grep -e --cluster-signing-cert-file /etc/kubernetes/manifests/kube-controller-manager.yaml',
+      }),
+    )
   for (const entry of snapshot.collection.certificates) {
     const { row } = snapshot.roleOf(entry)
     const tree = treeOf(entry)
@@ -140,14 +148,6 @@ const checkKubelets: SnapshotCheck = (snapshot) => {
 export function treeOf({ group }: CertificateEntry): KubeadmTree | undefined {
   const origin = group.owner.kind === 'user' ? group.owner.kubeconfig.origin : group.origin
   return kubeadmPlaceOf(origin)?.tree
-}
-
-function notSingle(ca: Group): Problem {
-  return problemAt(ca, 'CA_FILE_NOT_SINGLE', {
-    message: `${ca.certificates.length} certificates, but kube-controller-manager signs only with a file that contains one`,
-    fix: 'before kube-controller-manager restarts, set --cluster-signing-cert-file in its manifest to a file with one certificate',
-    next: 'grep -e --cluster-signing-cert-file /etc/kubernetes/manifests/kube-controller-manager.yaml',
-  })
 }
 
 /** A Secret with a certificate and the CA to verify it with. */

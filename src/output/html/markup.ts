@@ -23,7 +23,7 @@ function pieceText(piece: Piece): string {
   if (piece === undefined) return ''
   if (piece instanceof Markup) return piece.text
   if (typeof piece === 'object') return piece.map(pieceText).join('')
-  return escaped(printable(String(piece)))
+  return printable(String(piece)).replaceAll(/[&<>"'`]/g, (character) => entities[character] ?? '')
 }
 
 const entities: Readonly<Record<string, string>> = {
@@ -33,8 +33,4 @@ const entities: Readonly<Record<string, string>> = {
   '"': '&quot;',
   "'": '&#39;',
   '`': '&#96;',
-}
-
-function escaped(text: string): string {
-  return text.replaceAll(/[&<>"'`]/g, (character) => entities[character] ?? '')
 }

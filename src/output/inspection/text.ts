@@ -1,4 +1,4 @@
-import type { CertificateReport, InspectionReport, RequestReport } from '../../inspection/report.ts'
+import type { CertificateReport, InspectionReport } from '../../inspection/report.ts'
 import { altNameList, keyText, shortName, signatureText } from '../names.ts'
 import { namesakeOf, type ShortPlaces, shortPlaces } from '../places.ts'
 import { indentedLines, joinSections } from '../sections.ts'
@@ -30,10 +30,41 @@ export function renderText(report: InspectionReport, view: View): string {
   return joinSections([
     [...verdictLines(verdicts, view), ...(single ? [] : summaryLines(report, view.width))],
     ...(single ? [single] : [heading(places, view), ...tables(report, places, view)]),
-    keyTable(report, places, view),
-    tokenTable(report, places, view),
+    table(view, shownKeys(report), [
+      { title: 'KEY', cell: ({ kind, encrypted }) => (encrypted ? `${kind}, encrypted` : kind) },
+      { title: 'TYPE', cell: ({ publicKey }) => (publicKey ? keyText(publicKey) : 'unknown'), dropRank: 1 },
+      { title: 'FORMAT', cell: ({ format }) => format, dropRank: 4 },
+      { title: 'KEY ID', cell: ({ keyId }) => keyId ?? '', dropRank: 2 },
+      {
+        title: 'MATCHES',
+        cell: ({ matches }) => (matches.length === 0 ? 'none' : matches.map(places.of).join(', ')),
+      },
+      { title: 'ROLE', cell: ({ role }) => role ?? '', shrinkTo: 10, dropRank: 3 },
+      // Several keys of one type differ only in their path.
+      { title: 'PATH', cell: places.of },
+    ]),
+    table(view, report.tokens, [
+      {
+        title: 'SERVICE ACCOUNT TOKEN',
+        cell: ({ subject }) => subject.replace(/^system:serviceaccount:([^:]*):/, '$1/'),
+      },
+      {
+        title: 'EXPIRES (UTC)',
+        cell: ({ expirationTimestamp, isExpired }) =>
+          expirationTimestamp === undefined
+            ? 'never'
+            : `${minuteOf(expirationTimestamp)}${isExpired ? ', expired' : ''}`,
+      },
+      { title: 'KEY ID', cell: ({ keyId }) => keyId ?? 'none' },
+      { title: 'BOUND TO', cell: ({ boundTo }) => boundTo ?? '', dropRank: 2 },
+      { title: 'ISSUER', cell: ({ issuer }) => issuer, shrinkTo: 14, dropRank: 3 },
+      { title: 'PATH', cell: places.of },
+    ]),
     withoutCertificateLines(report, places, view),
-    missingTable(report, places, view),
+    table(view, report.missing, [
+      { title: 'MISSING', cell: ({ role }) => role },
+      { title: 'EXPECTED AT', cell: ({ source }) => places.of({ source, entry: '' }) },
+    ]),
     problemLines(others, view),
   ])
 }
@@ -73,7 +104,15 @@ function tables(report: InspectionReport, places: ShortPlaces, view: View): stri
   return [
     certificateTable('CERTIFICATE', leaves, report.at, places, view),
     certificateTable('CA CERTIFICATE', cas, report.at, places, view),
-    requestTable(report.requests, places, view),
+    table(view, report.requests, [
+      { title: 'REQUEST', cell: ({ subject }) => shortName(subject) },
+      { title: 'KEY', cell: ({ publicKey }) => keyText(publicKey), dropRank: 3 },
+      { title: 'SIGNATURE', cell: signatureText },
+      { title: 'SANS', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(' '), dropRank: 4 },
+      { title: 'SIGNER', cell: ({ signerName }) => signerName ?? '', dropRank: 2 },
+      { title: 'CONDITION', cell: ({ condition }) => condition ?? '', shrinkTo: 9 },
+      { title: 'PATH', cell: places.of },
+    ]),
   ]
 }
 
@@ -108,7 +147,7 @@ function certificateTable(
     statusColumn('STATUS', view.paint, ({ one: { status } }) => [shownStatus[status], status]),
     { title: 'TIME LEFT', cell: ({ one }) => timeLeftOf(one, at) },
     { title: 'EXPIRES (UTC)', cell: ({ one }) => minuteOf(one.notAfter), dropRank: 2 },
-    { title, cell: ({ one }) => nameOf(one) },
+    { title, cell: ({ one }) => one.role ?? shortName(one.subject) },
     {
       title: 'SUBJECT',
       // Without a role, the row shows the subject.
@@ -118,10 +157,6 @@ function certificateTable(
     },
     { title: 'PATH', cell: pathOf, ...(areNamed && { dropRank: 3 }) },
   ])
-}
-
-function nameOf({ role, subject }: CertificateReport): string {
-  return role ?? shortName(subject)
 }
 
 /** Shows only the path where the path and the name occur in a single row, which is nearly always. */
@@ -150,54 +185,6 @@ function shortEntry(entry: string): string {
   return entry.replace(/: (?:client-certificate|certificate-authority)-data$/, '')
 }
 
-function requestTable(requests: readonly RequestReport[], places: ShortPlaces, view: View): string[] {
-  return table(view, requests, [
-    { title: 'REQUEST', cell: ({ subject }) => shortName(subject) },
-    { title: 'KEY', cell: ({ publicKey }) => keyText(publicKey), dropRank: 3 },
-    { title: 'SIGNATURE', cell: signatureText },
-    { title: 'SANS', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(' '), dropRank: 4 },
-    { title: 'SIGNER', cell: ({ signerName }) => signerName ?? '', dropRank: 2 },
-    { title: 'CONDITION', cell: ({ condition }) => condition ?? '', shrinkTo: 9 },
-    { title: 'PATH', cell: places.of },
-  ])
-}
-
-function keyTable(report: InspectionReport, places: ShortPlaces, view: View): string[] {
-  return table(view, shownKeys(report), [
-    { title: 'KEY', cell: ({ kind, encrypted }) => (encrypted ? `${kind}, encrypted` : kind) },
-    { title: 'TYPE', cell: ({ publicKey }) => (publicKey ? keyText(publicKey) : 'unknown'), dropRank: 1 },
-    { title: 'FORMAT', cell: ({ format }) => format, dropRank: 4 },
-    { title: 'KEY ID', cell: ({ keyId }) => keyId ?? '', dropRank: 2 },
-    {
-      title: 'MATCHES',
-      cell: ({ matches }) => (matches.length === 0 ? 'none' : matches.map(places.of).join(', ')),
-    },
-    { title: 'ROLE', cell: ({ role }) => role ?? '', shrinkTo: 10, dropRank: 3 },
-    // Several keys of one type differ only in their path.
-    { title: 'PATH', cell: places.of },
-  ])
-}
-
-function tokenTable({ tokens }: InspectionReport, places: ShortPlaces, view: View): string[] {
-  return table(view, tokens, [
-    {
-      title: 'SERVICE ACCOUNT TOKEN',
-      cell: ({ subject }) => subject.replace(/^system:serviceaccount:([^:]*):/, '$1/'),
-    },
-    {
-      title: 'EXPIRES (UTC)',
-      cell: ({ expirationTimestamp, isExpired }) =>
-        expirationTimestamp === undefined
-          ? 'never'
-          : `${minuteOf(expirationTimestamp)}${isExpired ? ', expired' : ''}`,
-    },
-    { title: 'KEY ID', cell: ({ keyId }) => keyId ?? 'none' },
-    { title: 'BOUND TO', cell: ({ boundTo }) => boundTo ?? '', dropRank: 2 },
-    { title: 'ISSUER', cell: ({ issuer }) => issuer, shrinkTo: 14, dropRank: 3 },
-    { title: 'PATH', cell: places.of },
-  ])
-}
-
 // Users without a certificate, each with the reason: one row for each if the rows fit, else the full reason below the path.
 function withoutCertificateLines(
   { withoutCertificate }: InspectionReport,
@@ -219,11 +206,4 @@ function withoutCertificateLines(
       ...indentedLines(one.reason, '    ', view),
     ]),
   ]
-}
-
-function missingTable({ missing }: InspectionReport, places: ShortPlaces, view: View): string[] {
-  return table(view, missing, [
-    { title: 'MISSING', cell: ({ role }) => role },
-    { title: 'EXPECTED AT', cell: ({ source }) => places.of({ source, entry: '' }) },
-  ])
 }
