@@ -153,7 +153,8 @@ class Observation {
     return this.once('nodes', async () => {
       const nodes = await listAll(this.site.objects, resources.nodes)
       // Every run creates the new CA on the first of them.
-      return inOrder(nodes, (node) => this.isControlPlane(node))
+      const sorted = inOrder(nodes, (node) => this.isControlPlane(node))
+      return this.observer.table.reads === 'etcd' ? [...sorted, ...this.etcdMachines(sorted)] : sorted
     })
   }
 
@@ -177,6 +178,28 @@ class Observation {
       })
       return new Map(found.flat())
     })
+  }
+
+  /** They have no Node object. A machine with the name of a node would hide it. */
+  private etcdMachines(nodes: readonly NodeObject[]): readonly NodeObject[] {
+    return (this.site.inventory.etcd ?? []).map(({ name, addresses }) => {
+      if (nodes.some(({ metadata }) => metadata.name === name)) {
+        throw new KcertError(
+          'KCERT_INVENTORY_INVALID',
+          `etcd in kcert.yaml has a node of the cluster: ${name}`,
+          {
+            why: 'list machines without a Node object there. kcert finds the etcd member of a control-plane node by itself; give the machine of another member its own name',
+            next: 'kubectl get nodes',
+          },
+        )
+      }
+      const status = { addresses: addresses.map((address) => ({ type: 'InternalIP', address })) }
+      return { metadata: { name }, status }
+    })
+  }
+
+  isEtcdMachine({ metadata: { name } }: NodeObject): boolean {
+    return this.site.inventory.etcd?.some((machine) => machine.name === name) === true
   }
 
   /** Clusters without kubeadm may have no labels. The inventory decides then. */
@@ -209,13 +232,17 @@ async function nodeSnapshots(from: Observation): Promise<NodeSnapshot[]> {
     const ready = object.status?.conditions?.find(({ type }) => type === 'Ready')
     const reached = await reach(from.open(object))
     const observation = from.observesNodes ? (await from.observationsByNode()).get(name) : undefined
+    const isEtcdMachine = from.isEtcdMachine(object)
+    // A node that responds but cannot be read is as unknown as one that does not respond.
+    const unread = observation instanceof KcertError ? (observation.why ?? observation.message) : undefined
+    const unreachable = unread ?? reached.unreachable
     return {
       name,
       isControlPlane: from.isControlPlane(object),
+      ...(isEtcdMachine && { isEtcdMachine }),
       ...reached,
-      // A node that responds but cannot be read is as unknown as one that does not respond.
-      ...(observation instanceof KcertError && { unreachable: observation.why ?? observation.message }),
-      isReady: ready?.status === 'True',
+      ...(unreachable !== undefined && { unreachable }),
+      isReady: isEtcdMachine ? unreachable === undefined : ready?.status === 'True',
       kubeletVersion: object.status?.nodeInfo?.kubeletVersion ?? '',
       layout: layoutOf(object, inventoryNode(from.site.inventory, name)?.layout),
     }

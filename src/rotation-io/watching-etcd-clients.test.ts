@@ -34,7 +34,11 @@ function watching(tables: readonly (string | undefined)[], isRunning = true) {
     },
   }
   const options = {
-    site: { clock: () => new Date(time), objects },
+    site: {
+      clock: () => new Date(time),
+      objects,
+      inventory: { etcd: [{ name: 'e1', addresses: ['10.0.0.21'] }] },
+    },
     planes: {
       node: () => node,
       names: async () => ['cp1', 'cp2'],
@@ -47,11 +51,12 @@ function watching(tables: readonly (string | undefined)[], isRunning = true) {
   return { options: options as never, asked }
 }
 
-test('expects connections from loopback and from control-plane nodes', async () => {
-  const { options, asked } = watching([connection('127.0.0.1') + connection('10.0.0.2')])
+test('expects connections from loopback, control-plane nodes and etcd machines', async () => {
+  const known = ['127.0.0.1', '10.0.0.2', '10.0.0.21']
+  const { options, asked } = watching([known.map(connection).join('')])
   expect(await watchEtcdClients(subject, options)).toEqual({
     ok: true,
-    detail: 'cp1/etcd has 2 clients, 0 of them accepted',
+    detail: 'cp1/etcd has 3 clients, 0 of them accepted',
   })
   // Three samples of the namespace of the member's process.
   expect(asked).toEqual(Array.from({ length: 3 }, () => ['/proc/7/net/tcp', '/proc/7/net/tcp6']).flat())

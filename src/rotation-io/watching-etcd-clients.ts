@@ -19,15 +19,15 @@ const pollMs = 2_000
 const largestBytes = 8 * 1024 * 1024
 
 interface WatchingOptions {
-  readonly site: Pick<Site, 'clock' | 'objects'>
+  readonly site: Pick<Site, 'clock' | 'objects' | 'inventory'>
   readonly planes: Pick<ControlPlanes, 'node' | 'names' | 'runningEtcd'>
   /** Waits for this number of milliseconds (default real time). */
   readonly sleep?: (ms: number) => Promise<unknown>
 }
 
 /**
- * Watches the connections to a member of etcd for `forMs`. Connections from control-plane nodes are expected; programs there use the
- * files that kcert reissues. Others are clients that Kubernetes does not know. A table that cannot be read fails the probe.
+ * Watches the connections to a member of etcd for `forMs`. Connections from control-plane nodes and from the machines of external etcd
+ * are expected; programs there use the files that kcert reissues. Others are clients that Kubernetes does not know. A table that cannot be read fails the probe.
  */
 export async function watchEtcdClients(
   { at, forMs, waived }: Extract<ProbeSubject, { kind: 'etcd-clients' }>,
@@ -36,7 +36,7 @@ export async function watchEtcdClients(
   try {
     const name = nodeOfProcess(at)
     const node = planes.node(name)
-    const expected = await controlPlaneAddresses(site, planes)
+    const expected = await knownAddresses(site, planes)
     const found = new Set<string>()
     const endMs = site.clock().getTime() + forMs
     for (;;) {
@@ -75,14 +75,15 @@ function verdictOf(
   }
 }
 
-async function controlPlaneAddresses(
-  { objects }: Pick<Site, 'objects'>,
+async function knownAddresses(
+  { objects, inventory: { etcd = [] } }: Pick<Site, 'objects' | 'inventory'>,
   planes: Pick<ControlPlanes, 'names'>,
 ): Promise<ReadonlySet<string>> {
   const [nodes, names] = await Promise.all([listAll(objects, resources.nodes), planes.names()])
-  return new Set(
-    nodes
+  return new Set([
+    ...nodes
       .filter(({ metadata }) => names.includes(metadata.name))
       .flatMap(({ status }) => status?.addresses?.map(({ address }) => address) ?? []),
-  )
+    ...etcd.flatMap(({ addresses }) => addresses),
+  ])
 }

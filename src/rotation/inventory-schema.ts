@@ -71,6 +71,14 @@ export const nodeSchema = v.strictObject({
   ),
 })
 
+const { role: _, ...machine } = nodeSchema.entries
+
+export const etcdMachineSchema = v.strictObject({
+  ...machine,
+  name: described(host, 'name of the machine; no Node object has it'),
+  addresses: described(v.array(host), 'addresses of the machine; kcert connects to the first'),
+})
+
 export const kubeconfigSchema = described(
   v.union([
     v.strictObject({ node: text, path }),
@@ -137,6 +145,10 @@ export const inventorySchema = v.strictObject({
     ),
   ),
   nodes: v.pipe(v.array(nodeSchema), v.minLength(1, 'is empty')),
+  etcd: optional(
+    v.pipe(v.array(etcdMachineSchema), v.minLength(1, 'is empty')),
+    'machines with a member of external etcd and without a Node object; only kcert rotate-ca --ca etcd uses them',
+  ),
   kubeconfigs: optional(
     v.array(kubeconfigSchema),
     'kubeconfigs in addition to those that kcert finds on the nodes',

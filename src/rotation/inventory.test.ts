@@ -32,6 +32,16 @@ test('uses the access of a node, or else the default access, with the name fille
   expect(accessOf(inventory, 'w2')).toMatchObject({ host: 'w2.example.com' })
 })
 
+test('etcd machines have access, units and names like nodes, and are no nodes', async () => {
+  const machine =
+    'etcd:\n- {name: e1, addresses: [192.0.2.9], layout: plain, units: {etcd: etcd-main.service}}\n'
+  const inventory = await readInventory(`${text}${machine}`)
+  expect(inventory.nodes.map(({ name }) => name)).toEqual(['cp1', 'w1'])
+  expect(inventoryNode(inventory, 'e1')).toMatchObject({ layout: 'plain' })
+  expect(accessOf(inventory, 'e1')).toMatchObject({ host: 'e1.example.com' })
+  expect(unitOf(inventory, 'e1', 'etcd')).toBe('etcd-main.service')
+})
+
 test('names a unit like its component unless the file says otherwise', async () => {
   const inventory = await readInventory(text)
   expect(unitOf(inventory, 'w1', 'kubelet')).toBe('kubelet-v2.service')
@@ -74,6 +84,23 @@ test.each<[string, (text: string) => string, string]>([
   ],
   ['a node that nothing leads to', (whole) => whole.replace(/^access.*\n/m, ''), 'node w1 has no access'],
   ['a kubeconfig on no node', (whole) => whole.replace('{node: w1', '{node: w9'), 'on node "w9"'],
+  [
+    'an etcd machine with a role',
+    (whole) => `${whole}etcd:\n- {name: e1, role: worker, addresses: [192.0.2.9], layout: plain}\n`,
+    'etcd[0].role: unknown field "role"',
+  ],
+  [
+    'an etcd machine with the name of a node',
+    (whole) => `${whole}etcd:\n- {name: w1, addresses: [192.0.2.9], layout: plain}\n`,
+    'two nodes have the name "w1"',
+  ],
+  [
+    'an etcd machine that nothing leads to',
+    (whole) =>
+      `${whole.replace(/^access.*\n/m, '').replace('units: {kubelet', 'access: {by: local}\n  units: {kubelet')}etcd:\n- {name: e1, addresses: [192.0.2.9], layout: plain}\n`,
+    'node e1 has no access',
+  ],
+  ['no etcd machines', (whole) => `${whole}etcd: []\n`, 'etcd: 0 is empty'],
   ['two documents', (whole) => `${whole}---\na: b\n`, 'it has 2 YAML documents'],
 ])('refuses %s with its location', async (_, change, message) => {
   await expect(readInventory(change(text))).rejects.toMatchObject({ code: 'KCERT_INVENTORY_INVALID' })

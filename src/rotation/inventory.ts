@@ -11,6 +11,8 @@ import type { Inventory } from './inventory-schema.ts'
 export type { Inventory } from './inventory-schema.ts'
 
 export type InventoryNode = Inventory['nodes'][number]
+/** A node, or a machine with a member of external etcd, which has no role. */
+export type InventoryMachine = Omit<InventoryNode, 'role'> & Partial<Pick<InventoryNode, 'role'>>
 export type Access = NonNullable<InventoryNode['access']>
 export type WorkloadChoice = NonNullable<Inventory['workloads']>
 export type WorkloadSelector = NonNullable<WorkloadChoice['exclude']>[number]
@@ -47,27 +49,35 @@ export async function readInventory(text: string, source = inventoryFileName): P
       await check(ofKind[access.by], access, at)
   }
   await checkAccess(value?.access, ['access'])
-  for (const [index, node] of (Array.isArray(value?.nodes) ? value.nodes : []).entries()) {
-    await checkAccess(node?.access, ['nodes', index, 'access'])
-    await check(schemas.nodeSchema, node, ['nodes', index])
+  for (const [list, schema] of [
+    ['nodes', schemas.nodeSchema],
+    ['etcd', schemas.etcdMachineSchema],
+  ] as const) {
+    const rows = value?.[list]
+    for (const [index, row] of (Array.isArray(rows) ? rows : []).entries()) {
+      await checkAccess(row?.access, [list, index, 'access'])
+      await check(schema, row, [list, index])
+    }
   }
   await check(schemas.inventorySchema, value, [])
   checkNodes(value, source)
   return value
 }
 
-function checkNodes({ nodes, access: forAll, kubeconfigs = [] }: Inventory, source: string): void {
-  const names = nodes.map(({ name }) => name)
+function checkNodes(inventory: Inventory, source: string): void {
+  const { nodes, access: forAll, kubeconfigs = [] } = inventory
+  const machines = machinesOf(inventory)
+  const names = machines.map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined) throw invalid(source, `two nodes have the name ${JSON.stringify(twice)}`)
   if (!nodes.some(({ role }) => role === 'control-plane'))
     throw invalid(source, 'no node has the role control-plane')
-  const lost = nodes.find(({ access }) => (access ?? forAll) === undefined)
+  const lost = machines.find(({ access }) => (access ?? forAll) === undefined)
   if (lost !== undefined) throw invalid(source, `node ${lost.name} has no access`)
-  const local = nodes.filter(({ access }) => access?.by === 'local').map(({ name }) => name)
+  const local = machines.filter(({ access }) => access?.by === 'local').map(({ name }) => name)
   if (local.length > 1)
     throw invalid(source, `${local.join(' and ')} cannot both be this machine (access by local)`)
-  const unknown = kubeconfigs.find((one) => 'node' in one && !names.includes(one.node))
+  const unknown = kubeconfigs.find((one) => 'node' in one && !nodes.some(({ name }) => name === one.node))
   if (unknown !== undefined && 'node' in unknown)
     throw invalid(
       source,
@@ -82,9 +92,13 @@ function invalid(place: string, why: string): KcertError {
   })
 }
 
-/** Returns the node with this name, or undefined if it joined after the file was written. */
-export function inventoryNode({ nodes }: Inventory, name: string): InventoryNode | undefined {
-  return nodes.find((node) => node.name === name)
+/** Returns the node or machine with this name, or undefined if it joined after the file was written. */
+export function inventoryNode(inventory: Inventory, name: string): InventoryMachine | undefined {
+  return machinesOf(inventory).find((node) => node.name === name)
+}
+
+function machinesOf({ nodes, etcd = [] }: Inventory): readonly InventoryMachine[] {
+  return [...nodes, ...etcd]
 }
 
 /**

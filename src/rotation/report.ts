@@ -114,7 +114,14 @@ export const rotationStatusSchema = v.object({
   nodes: objects({
     name: text,
     isControlPlane: v.boolean(),
-    isReady: v.boolean(),
+    isEtcdMachine: optionalField(
+      v.boolean(),
+      'true for a machine of external etcd, which has no Node object',
+    ),
+    isReady: described(
+      v.boolean(),
+      'condition Ready of the Node object; for a machine of etcd, that it responds',
+    ),
     unreachable: optionalField(text, 'why the node is unreachable'),
     clockSkewSeconds: v.optional(v.number()),
     pendingPhases: described(v.array(phaseNumber), 'phases with something pending on this node'),

@@ -24,12 +24,15 @@ export function nodeOfProcess(id: ProcessId): string {
 export interface NodeSnapshot {
   readonly name: string
   readonly isControlPlane: boolean
+  /** True for a machine with a member of external etcd. It has no Node object, and only the rotation of etcd's CA observes it. */
+  readonly isEtcdMachine?: boolean
   /** Why the node does not respond; absent when it does. */
   readonly unreachable?: string
+  /** Of an etcd machine: it responds. */
   readonly isReady: boolean
   /** Its clock minus the clock of the machine that runs kcert; absent when unknown. */
   readonly clockSkewMs?: number
-  /** For example "v1.36.3". */
+  /** For example "v1.36.3"; empty for an etcd machine. */
   readonly kubeletVersion: string
   /** "kubeadm", "plain", or one that kcert refuses: "k3s", "rke2", "managed". */
   readonly layout: string
@@ -67,7 +70,7 @@ export interface ComponentSnapshot {
   readonly process?: ProcessSnapshot
 }
 
-/** A member of etcd on a control-plane node. */
+/** A member of etcd on a control-plane node or an etcd machine. */
 export interface EtcdMemberSnapshot {
   /** "cp1/etcd" */
   readonly id: ProcessId

@@ -80,9 +80,17 @@ function nodesOf(observed: Snapshot, { phases }: RotationProgress): RotationStat
       open.set(node, its.add(phase.number))
     }
   }
-  return observed.nodes.map(({ name, isControlPlane, isReady, unreachable, clockSkewMs }) => {
+  return observed.nodes.map(({ name, isControlPlane, isEtcdMachine, isReady, unreachable, clockSkewMs }) => {
     const clockSkewSeconds = clockSkewMs === undefined ? undefined : clockSkewMs / 1000
     const pendingPhases = [...(open.get(name) ?? [])]
-    return given({ name, isControlPlane, isReady, unreachable, clockSkewSeconds, pendingPhases })
+    return given({
+      name,
+      isControlPlane,
+      isEtcdMachine,
+      isReady,
+      unreachable,
+      clockSkewSeconds,
+      pendingPhases,
+    })
   })
 }

@@ -245,7 +245,7 @@ export class SimulatedClients {
     cluster.staleUses.set(api.id, (cluster.staleUses.get(api.id) ?? 0) + stale)
   }
 
-  /** Each member to each other one, in both directions, and each API server to the member beside it. */
+  /** Each member to each other one, in both directions, and each API server to the member beside it, or to each on its own machine. */
   private tryEtcd(): void {
     const members = this.cluster.members().filter(({ isHealthy }) => isHealthy)
     for (const member of members) {
@@ -253,8 +253,8 @@ export class SimulatedClients {
         if (member === other) continue
         this.count('etcd member', member.id, other.id, this.wrongBetween(member, other))
       }
-      const api = this.cluster.processes.get(`${member.node}/kube-apiserver`)
-      if (api !== undefined)
+      const isStacked = this.cluster.nodes.get(member.node)?.isControlPlane === true
+      for (const api of this.servers().filter(({ node }) => !isStacked || node === member.node))
         this.count('API server to etcd', api.id, member.id, this.wrongAtEtcd(api, member))
       const own = this.cluster.loadedBy(member, 'cert-file')
       const isOwn = this.trusts(this.cluster.loadedBy(member, 'trusted-ca-file'), own)

@@ -75,14 +75,17 @@ export class SimulatedObserver implements Observer {
   }
 
   nodes(): Sections['nodes'] {
-    return [...this.cluster.nodes.values()].map(({ name, isControlPlane, clockSkewMs, isUnreachable }) => ({
-      name,
-      isControlPlane,
-      ...(isUnreachable ? { unreachable: 'connection timed out' } : { clockSkewMs }),
-      isReady: this.isReady(name),
-      kubeletVersion: this.cluster.kubeletVersions.get(name) ?? 'v1.36.3',
-      layout: this.cluster.isPlain ? 'plain' : 'kubeadm',
-    }))
+    return [...this.cluster.nodes.values()].map(
+      ({ name, isControlPlane, isEtcdMachine, clockSkewMs, isUnreachable }) => ({
+        name,
+        isControlPlane,
+        ...(isEtcdMachine && { isEtcdMachine }),
+        ...(isUnreachable ? { unreachable: 'connection timed out' } : { clockSkewMs }),
+        isReady: isEtcdMachine ? !isUnreachable : this.isReady(name),
+        kubeletVersion: isEtcdMachine ? '' : (this.cluster.kubeletVersions.get(name) ?? 'v1.36.3'),
+        layout: this.cluster.isPlain || isEtcdMachine ? 'plain' : 'kubeadm',
+      }),
+    )
   }
 
   private isReady(node: string): boolean {

@@ -33,6 +33,8 @@ export interface ClusterShape {
   readonly hasTrustBundles?: boolean
   /** Each control-plane node has a member of etcd. */
   readonly hasEtcd?: boolean
+  /** The members are units on this number of machines of their own instead. Each API server has its own copy of their CA. */
+  readonly etcdMachines?: number
   /** Control-plane nodes have a service account key, and pods have tokens. */
   readonly hasTokens?: boolean
 }
@@ -131,6 +133,7 @@ export interface SimulatedObject {
 export interface SimulatedNode {
   readonly name: string
   readonly isControlPlane: boolean
+  readonly isEtcdMachine?: boolean
   clockSkewMs: number
   isUnreachable: boolean
   isDiskFull: boolean
@@ -233,6 +236,7 @@ export class SimulatedCluster {
   copiesIndex = '/var/lib/kcert/copies/index.jsonl'
   readonly isPlain: boolean
   readonly isByHand: boolean
+  private readonly etcdMachines: readonly string[]
   /** Kubelet version by node (default v1.36.3). */
   readonly kubeletVersions = new Map<string, string>()
   /** Feature gate settings of kubelets by node. */
@@ -259,9 +263,11 @@ export class SimulatedCluster {
     this.oldCa = this.makeCa('kubernetes', !sameName)
     this.oldFrontProxyCa = this.makeCa('front-proxy-ca', true)
     if (shape.hasTokens) this.oldKey = hashOf('service account key')
-    if (shape.hasEtcd) this.oldEtcdCa = this.makeCa('etcd-ca', true)
+    this.etcdMachines = Array.from({ length: shape.etcdMachines ?? 0 }, (_, index) => `e${index + 1}`)
+    if (shape.hasEtcd || this.etcdMachines.length > 0) this.oldEtcdCa = this.makeCa('etcd-ca', true)
     for (let i = 1; i <= controlPlanes; i++) this.addNode(`cp${i}`, true, shape)
     for (let i = 1; i <= workers; i++) this.addNode(`w${i}`, false, shape)
+    for (const name of this.etcdMachines) this.addEtcdMachine(name, this.oldEtcdCa!)
     for (const name of ['kube-controller-manager', 'kube-scheduler']) {
       const { startedAtMs } = this.processes.get(`cp1/${name}`)!
       this.leases.set(name, { holder: 'cp1', holderStartedAtMs: startedAtMs, renewedAtMs: this.time.nowMs })
@@ -546,7 +552,8 @@ export class SimulatedCluster {
   /** A member that stops transfers leadership to another one first. */
   private lostMember(node: string): void {
     const up = this.members().filter(({ isHealthy }) => isHealthy)
-    const all = [...this.nodes.values()].filter(({ isControlPlane }) => isControlPlane).length
+    const stacked = [...this.nodes.values()].filter(({ isControlPlane }) => isControlPlane).length
+    const all = this.etcdMachines.length || stacked
     this.mostMembersDown = Math.max(this.mostMembersDown, all - up.length)
     if (this.etcdLeader === node) this.etcdLeader = up[0]?.node ?? ''
   }
@@ -982,9 +989,37 @@ export class SimulatedCluster {
     })
   }
 
-  /** Returns the flags of the API server beside the member. */
+  /** A machine with a member alone: no kubelet, and no Node object. */
+  private addEtcdMachine(name: string, ca: CertificateRecord): void {
+    const state = { clockSkewMs: 20, isUnreachable: false, isDiskFull: false, isKubeletBroken: false }
+    this.nodes.set(name, { name, isControlPlane: false, isEtcdMachine: true, ...state })
+    const { digest, spki } = this.issue(name, ca)
+    this.write(name, `${etcdFolder}/etcd.pem`, { certificates: [digest] })
+    this.write(name, `${etcdFolder}/etcd-key.pem`, { key: spki }, 0o600)
+    this.write(name, `${etcdFolder}/etcd-ca.pem`, { certificates: [ca.digest] })
+    this.writeDefinition(name, 'etcd', {
+      'listen-client-urls': etcdUrl(name),
+      'cert-file': `${etcdFolder}/etcd.pem`,
+      'peer-cert-file': `${etcdFolder}/etcd.pem`,
+      'trusted-ca-file': `${etcdFolder}/etcd-ca.pem`,
+      'peer-trusted-ca-file': `${etcdFolder}/etcd-ca.pem`,
+    })
+    this.start(`${name}/etcd`, 0)
+  }
+
+  /** Returns the flags of the API server beside the member, or with the members on machines of their own. */
   private addMember(node: string, ca: CertificateRecord): Record<string, string> {
     this.write(node, this.certificatePath('etcd/ca'), { certificates: [ca.digest] })
+    if (this.etcdMachines.length > 0) {
+      // The operator has copied the key of the CA to the first control-plane node.
+      if (node === 'cp1') this.write(node, this.keyPath('etcd/ca'), { key: ca.spki }, 0o600)
+      this.writeLeaf(node, 'apiserver-etcd-client', 'apiserver-etcd-client', ca)
+      return {
+        'etcd-servers': this.etcdMachines.map(etcdUrl).join(),
+        'etcd-cafile': this.certificatePath('etcd/ca'),
+        'etcd-certfile': this.certificatePath('apiserver-etcd-client'),
+      }
+    }
     this.write(node, this.keyPath('etcd/ca'), { key: ca.spki }, 0o600)
     for (const file of ['etcd/server', 'etcd/peer', 'etcd/healthcheck-client', 'apiserver-etcd-client'])
       this.writeLeaf(node, file, file, ca)
@@ -1085,7 +1120,7 @@ export class SimulatedCluster {
   }
 
   isUnit(name: SimulatedProcess['name']): boolean {
-    return this.isPlain || name === 'kube-proxy'
+    return this.isPlain || name === 'kube-proxy' || (name === 'etcd' && this.etcdMachines.length > 0)
   }
 
   certificatePath(stem: string): string {
@@ -1095,6 +1130,12 @@ export class SimulatedCluster {
   private keyPath(stem: string): string {
     return `${pki}/${stem}${this.isPlain ? '-key.pem' : '.key'}`
   }
+}
+
+const etcdFolder = '/etc/etcd/ssl'
+
+function etcdUrl(machine: string): string {
+  return `https://10.1.0.${machine.slice(1)}:2379`
 }
 
 /** Returns the kubelet flag that sets its serving certificate. */

@@ -11,6 +11,7 @@ import { defaultSettings, type Settings } from '../../src/rotation/target-readin
 import { SiteExecutor } from '../../src/rotation-io/executor.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
 import { OwnIdentity } from '../../src/rotation-io/own-identity.ts'
+import { inventoryObjects } from '../../src/rotation-io/recovering.ts'
 import { RotationCas } from '../../src/rotation-io/rotation-cas.ts'
 import { prepareRunbook } from '../../src/rotation-io/runbook.ts'
 import { ControlPlanes } from '../../src/site/control-planes.ts'
@@ -291,6 +292,75 @@ test('writes one new CA to all nodes, and certificates that verify with either C
     made!.fingerprintSha256,
   ])
   expect(keyAt(cp2, 'etcd/ca.key')).toBe(made!.publicKey.sha256)
+})
+
+/** Returns a machine with a member alone, and a control-plane node whose API server uses it. */
+function externalNodes(): Map<string, MemoryNode> {
+  const [cp1, e1] = ['cp1', 'e1'].map((name) => controlPlane(name)) as [MemoryNode, MemoryNode]
+  cp1.files.delete('/etc/kubernetes/manifests/etcd.yaml')
+  for (const leaf of leaves.slice(0, 3)) cp1.files.delete(`${pki}/${leaf}.crt`)
+  for (const stem of ['etcd/ca.crt', 'etcd/ca.key'])
+    cp1.files.set(`${pki}/${stem}`, e1.files.get(`${pki}/${stem}`)!)
+  e1.files.delete('/etc/kubernetes/manifests/kube-apiserver.yaml')
+  e1.files.delete(`${pki}/etcd/ca.key`)
+  return new Map([
+    ['cp1', cp1],
+    ['e1', e1],
+  ])
+}
+
+test('external etcd: writes certificates on the machine of the member, and the CA of the API server in phase 4', async () => {
+  const nodes = externalNodes()
+  const [cp1, e1] = [nodes.get('cp1')!, nodes.get('e1')!]
+  const run = await opened(nodes)
+  const { observed } = await run.observe()
+  expect(observed.nodes.map(({ name, isEtcdMachine }) => [name, isEtcdMachine])).toEqual([
+    ['cp1', undefined],
+    ['e1', true],
+  ])
+  expect(observed.etcdMembers.map(({ id }) => id)).toEqual(['e1/etcd'])
+  await run.write(1)
+  // The machine gets copies of its files, and no CA.
+  expect(e1.files.has('/var/lib/kcert/copies/etcd-index.jsonl')).toBe(true)
+  expect([...e1.files.keys()].filter((path) => path.includes('/kcert/new'))).toEqual([])
+  const [made] = certificatesAt(cp1, 'etcd/kcert/new/ca.crt')
+  const again = await opened(nodes)
+  await again.write(2)
+  for (const [node, leaf] of [
+    [e1, 'etcd/server'],
+    [e1, 'etcd/peer'],
+    [cp1, 'apiserver-etcd-client'],
+  ] as const)
+    expect(verifySignature(certificatesAt(node, `${leaf}.crt`)[0]!, made!.publicKey).ok).toBe(true)
+  const subjects = (node: MemoryNode) => certificatesAt(node, 'etcd/ca.crt').map((one) => one.subject.text)
+  expect(await again.write(3)).toBe(1)
+  expect([subjects(cp1), subjects(e1)]).toEqual([['CN=etcd-ca'], ['CN=etcd-ca-2']])
+  expect(await again.write(4)).toBe(2)
+  expect(subjects(cp1)).toEqual(['CN=etcd-ca-2'])
+  expect(keyAt(cp1, 'etcd/ca.key')).toBe(made!.publicKey.sha256)
+})
+
+test('external etcd: only the rotation of the CA of etcd observes the machines', async () => {
+  const site = (await sitesOf(externalNodes()))()
+  const { nodes, files } = await new SiteObserver(site).observe(sections)
+  expect(nodes.map(({ name }) => name)).toEqual(['cp1'])
+  expect([...files.values()].filter(({ node }) => node === 'e1')).toEqual([])
+})
+
+test('external etcd: refuses a machine with the name of a Node object', async () => {
+  const site = (await sitesOf(externalNodes()))()
+  const inventory = {
+    ...site.inventory,
+    nodes: [
+      ...site.inventory.nodes,
+      ...site.inventory.etcd!.map((one) => ({ ...one, role: 'worker' as const })),
+    ],
+  }
+  const joined = { ...site, objects: inventoryObjects(inventory) }
+  await expect(new SiteObserver(joined, etcdPlaybook).observe(sections)).rejects.toMatchObject({
+    code: 'KCERT_INVENTORY_INVALID',
+    message: 'etcd in kcert.yaml has a node of the cluster: e1',
+  })
 })
 
 test('with unknown clients, CA files contain both CAs, the old one first, and then the new one', async () => {

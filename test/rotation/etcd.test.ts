@@ -626,9 +626,9 @@ test('names clients that Kubernetes does not know before it changes anything, un
   await run(scene, 1, 6)
 })
 
-test('refuses a cluster without stacked etcd', async () => {
+test('refuses a cluster without members that kcert finds', async () => {
   await expect(run(sceneOf({}, { hasEtcd: false }), 1, 1)).rejects.toMatchObject({
-    message: expect.stringMatching(/^no etcd member was found on the control-plane nodes/),
+    message: expect.stringMatching(/^no etcd member was found/),
     why: expect.stringContaining('docs/guides/rotate-ca.md'),
   })
 })
@@ -893,5 +893,217 @@ test('refuses a CA of etcd in the folder of the cluster CA, whose rotation has f
   const found = etcdPlaybook.preflight({ ...observed, components }, target, phaseOf(etcdPlaybook, 1))
   expect(found.map((one) => one.what)).toContain(
     '--etcd-cafile and --client-ca-file of API servers are in one folder: cp2/kube-apiserver',
+  )
+})
+
+// Five members on machines of their own, and API servers with their own copies of the CA.
+
+function externalScene(settings: Partial<Settings> = {}): Scene {
+  const scene = new Scene(
+    { ...shape, hasEtcd: false, etcdMachines: 5 },
+    { ...accepted, ...settings },
+    etcdPlaybook,
+  )
+  scene.cluster.etcdLeader = 'e4'
+  return scene
+}
+
+test('external etcd: changes the CA of five members with one restart of each process, and no connection fails', async () => {
+  const scene = externalScene()
+  const { cluster } = scene
+  cluster.restarts.length = 0
+  await run(scene, 1, 6)
+  expect(cluster.restarts).toEqual([
+    ...['e1', 'e2', 'e3', 'e5', 'e4'].map((node) => `${node}/etcd`),
+    ...nodes.map((node) => `${node}/kube-apiserver`),
+  ])
+  expect(cluster.mostMembersDown).toBe(1)
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.clients.tried.get('API server to etcd')).toBeGreaterThan(100)
+  expect(new Set(Object.values(trusts(scene)))).toEqual(new Set(['CN=etcd-ca-2']))
+  const files = scene.files()
+  const { oldEtcdCa } = cluster
+  const isOfOld = (text: string): boolean =>
+    [oldEtcdCa!.digest, oldEtcdCa!.spki].some((needle) => text.includes(needle))
+  expect(Object.entries(files).filter(([key, text]) => key.includes('/kcert/') || isOfOld(text))).toEqual([])
+})
+
+test('external etcd: plans each phase for machines and API servers', async () => {
+  const scene = externalScene()
+  const operator = new SimulatedOperator(scene)
+  const plan = await operator.command((session) => session.plan(), { settings: accepted })
+  expect(plan.blockers).toEqual([])
+  const what = plan.phases.map(({ steps }) => {
+    const all = steps.flatMap((step) => ('steps' in step ? (step.steps as typeof steps) : [step]))
+    return all.map((step) => `${step.at}: ${step.what}`)
+  })
+  expect(what.slice(2, 4)).toMatchInlineSnapshot(`
+    [
+      [
+        "e1: write e1:/etc/etcd/ssl/etcd-ca.pem (certificates)",
+        "etcd: wait until every member of etcd is healthy, and all agree on one leader",
+        "e1/etcd: restart e1/etcd",
+        "e1/etcd: check: client old etcd refused at e1/etcd",
+        "e2: write e2:/etc/etcd/ssl/etcd-ca.pem (certificates)",
+        "etcd: wait until every member of etcd is healthy, and all agree on one leader",
+        "e2/etcd: restart e2/etcd",
+        "e2/etcd: check: client old etcd refused at e2/etcd",
+        "e3: write e3:/etc/etcd/ssl/etcd-ca.pem (certificates)",
+        "etcd: wait until every member of etcd is healthy, and all agree on one leader",
+        "e3/etcd: restart e3/etcd",
+        "e3/etcd: check: client old etcd refused at e3/etcd",
+        "e5: write e5:/etc/etcd/ssl/etcd-ca.pem (certificates)",
+        "etcd: wait until every member of etcd is healthy, and all agree on one leader",
+        "e5/etcd: restart e5/etcd",
+        "e5/etcd: check: client old etcd refused at e5/etcd",
+        "e4: write e4:/etc/etcd/ssl/etcd-ca.pem (certificates)",
+        "etcd: wait until every member of etcd is healthy, and all agree on one leader",
+        "e4/etcd: restart e4/etcd",
+        "e4/etcd: check: client old etcd refused at e4/etcd",
+        "etcd: wait until every member of etcd is healthy, and all agree on one leader",
+      ],
+      [
+        "cp1: write cp1:/etc/kubernetes/pki/etcd/ca.crt (certificates)",
+        "cp1/kube-apiserver: restart cp1/kube-apiserver",
+        "cp1/kube-apiserver: wait until cp1/kube-apiserver is ready again",
+        "cp2: write cp2:/etc/kubernetes/pki/etcd/ca.crt (certificates)",
+        "cp2/kube-apiserver: restart cp2/kube-apiserver",
+        "cp2/kube-apiserver: wait until cp2/kube-apiserver is ready again",
+        "cp3: write cp3:/etc/kubernetes/pki/etcd/ca.crt (certificates)",
+        "cp3/kube-apiserver: restart cp3/kube-apiserver",
+        "cp3/kube-apiserver: wait until cp3/kube-apiserver is ready again",
+        "cp1: write cp1:/etc/kubernetes/pki/etcd/ca.key (ca-key)",
+      ],
+    ]
+  `)
+})
+
+test.each(
+  variants.flatMap(([clients, settings]) => [
+    ['before', clients, settings] as const,
+    ['after', clients, settings] as const,
+  ]),
+)(
+  'external etcd: ends in the same place when kcert is killed %s each action, with %s clients',
+  async (when, _clients, settings) => {
+    const scene = externalScene(settings)
+    const kills = await scene.killedAtEachAct(when, phases, (phase) =>
+      scene.asProcess((rotation) => rotation.run(phase)).then(() => {}),
+    )
+    expect(kills).toBeGreaterThan(50)
+    expect(scene.cluster.mostMembersDown).toBe(1)
+    expect(scene.clients.failures).toEqual([])
+    expect(new Set(Object.values(trusts(scene)))).toEqual(new Set(['CN=etcd-ca-2']))
+  },
+)
+
+test.each(
+  variants.flatMap(([clients, settings]) => [2, 3, 4, 5].map((last) => [last, clients, settings] as const)),
+)(
+  'external etcd: rolls back from phase %i to the same bytes and the same trust, killed at each action, with %s clients',
+  async (last, _clients, settings) => {
+    const scene = externalScene(settings)
+    const [before, trusted] = [bytes(scene), trusts(scene)]
+    await run(scene, 1, last)
+    const back = Array.from({ length: last }, (_, index) => last - index)
+    await scene.killedAtEachAct('after', back, (phase) =>
+      scene.asProcess((rotation) => rotation.undo(phase)).then(() => {}),
+    )
+    scene.kill = () => undefined
+    expect(bytes(scene)).toEqual(before)
+    expect(trusts(scene)).toEqual(trusted)
+    expect(scene.clients.failures).toEqual([])
+    await run(scene, 1, 6)
+    expect(scene.clients.failures).toEqual([])
+  },
+)
+
+test.each<[string, (observed: Snapshot) => Partial<Snapshot>, RegExp]>([
+  [
+    'a member whose machine is not listed',
+    ({ nodes: all, etcdMembers }) => ({
+      nodes: all.filter(({ name }) => name !== 'e5'),
+      etcdMembers: etcdMembers.filter(({ node }) => node !== 'e5'),
+    }),
+    /^endpoints of API servers at which no etcd member .*: cp1\/kube-apiserver --etcd-servers=10.1.0.5:2379, .*\netcd is not healthy: etcd member [0-9a-f]{16} was not found on any control-plane node or etcd machine/,
+  ],
+  [
+    'a machine without a member',
+    ({ nodes: all }) => ({ nodes: [...all, { ...all.find(({ name }) => name === 'e1')!, name: 'e6' }] }),
+    /^no etcd member was found on etcd machines in kcert.yaml: e6$/,
+  ],
+  [
+    'two machines with one member',
+    ({ nodes: all, etcdMembers }) => ({
+      nodes: [...all, { ...all.find(({ name }) => name === 'e1')!, name: 'e6' }],
+      etcdMembers: [...etcdMembers, { ...etcdMembers[0]!, id: 'e6/etcd', node: 'e6' }],
+    }),
+    /^etcd is not healthy: e1\/etcd is the same member as e6\/etcd$/m,
+  ],
+  [
+    'a member of another etcd',
+    ({ nodes: all, etcdMembers }) => {
+      const [one] = etcdMembers
+      const state = { ...one!.state!, memberId: 'abc', known: ['abc'], active: [], isLeader: true }
+      return {
+        nodes: [...all, { ...all.find(({ name }) => name === 'e1')!, name: 'e6' }],
+        etcdMembers: [...etcdMembers, { ...one!, id: 'e6/etcd', node: 'e6', state }],
+      }
+    },
+    /^etcd is not healthy: e1\/etcd does not list member abc$/m,
+  ],
+  [
+    'a machine that cannot be reached',
+    ({ nodes: all, etcdMembers }) => ({
+      nodes: all.map((one) => (one.name === 'e3' ? { ...one, unreachable: 'no route to host' } : one)),
+      etcdMembers: etcdMembers.filter(({ node }) => node !== 'e3'),
+    }),
+    /^1 node cannot be reached: e3 \(no route to host\)\n/,
+  ],
+  [
+    'an API server whose CA file cannot be read',
+    ({ components }) => ({
+      components: components.map((one) =>
+        one.id === 'cp2/kube-apiserver'
+          ? { ...one, flags: { ...one.flags, 'etcd-cafile': '/other/ca.crt' } }
+          : one,
+      ),
+    }),
+    /^files of API servers that are not set or cannot be read: cp2\/kube-apiserver --etcd-cafile=\/other\/ca.crt$/m,
+  ],
+])('external etcd: refuses %s', async (_what, change, message) => {
+  const { observed, target } = await observeIn(externalScene())
+  const why = (seen: Snapshot): string =>
+    etcdPlaybook
+      .preflight(seen, target, phaseOf(etcdPlaybook, 1))
+      .map(({ what }) => what)
+      .join('\n')
+  expect(why(observed)).toBe('')
+  expect(why({ ...observed, ...change(observed) })).toMatch(message)
+})
+
+test('external etcd: refuses to make an API server trust only the new CA before its members present it', async () => {
+  const scene = externalScene()
+  await run(scene, 1, 1)
+  const on = await observeIn(scene)
+  expect(brokenBy(on, planned(on, 4))).toMatch(
+    /cp1\/kube-apiserver, --etcd-cafile would refuse e1\/etcd, --cert-file/,
+  )
+})
+
+test('external etcd: refuses to remove the bridge certificate while one API server has the old CA in memory', async () => {
+  const scene = externalScene()
+  await run(scene, 1, 3)
+  const { observed, target } = await observeIn(scene)
+  const written = planned({ observed, target }, 4)
+    .flatMap(actionsOf)
+    .filter(({ kind }) => kind === 'write-file')
+  expect(written.map(nodeOf)).toEqual([...nodes, 'cp1'])
+  const [refusal] = phaseOf(etcdPlaybook, 5).refusals(observed, target)
+  expect(refusal?.what).toBe(
+    `still trusting the old etcd CA: ${nodes.map((node) => `${node}/kube-apiserver`).join(', ')}`,
+  )
+  expect(brokenBy({ observed, target }, [...written, ...planned({ observed, target }, 5)])).toMatch(
+    /--etcd-cafile would refuse /,
   )
 })

@@ -3,7 +3,7 @@ import { html, type Markup } from '../html/markup.ts'
 import { badge, page, section, type Tone, table, time } from '../html/page.ts'
 import { axis, bar } from '../html/timeline.ts'
 import { timeLeft } from '../time.ts'
-import { groupsOf, lastRunText, progressText, riskTexts, stateText } from './status.ts'
+import { groupsOf, lastRunText, progressText, riskTexts, roleOf, stateText } from './status.ts'
 
 type PhaseView = RotationStatus['phases'][number]
 type NodeView = RotationStatus['nodes'][number]
@@ -124,7 +124,7 @@ function nodeSection(nodes: readonly NodeView[]): Markup {
       'Nodes, and the phases with something pending on each.',
       [
         { title: 'Node', kind: 'name', cell: ({ name }) => name },
-        { title: 'Role', cell: ({ isControlPlane }) => (isControlPlane ? 'control plane' : 'worker') },
+        { title: 'Role', cell: roleOf },
         {
           title: 'State',
           cell: ({ isReady, unreachable }) =>

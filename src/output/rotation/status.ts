@@ -177,11 +177,17 @@ function evidenceLines({ phases }: RotationStatus, view: View): string[] {
   ])
 }
 
+/** Returns the role of a node of the status. */
+export function roleOf({ isControlPlane, isEtcdMachine }: RotationStatus['nodes'][number]): string {
+  if (isEtcdMachine) return 'etcd'
+  return isControlPlane ? 'control plane' : 'worker'
+}
+
 function nodeLines({ nodes }: RotationStatus, view: View): string[] {
   const { status } = view.paint
   return table(view, nodes, [
     { title: 'NODE', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
-    { title: 'ROLE', cell: ({ isControlPlane }) => (isControlPlane ? 'control plane' : 'worker') },
+    { title: 'ROLE', cell: roleOf },
     {
       title: 'STATE',
       cell: ({ isReady, unreachable }) =>

@@ -11,6 +11,7 @@ import {
   fileAt,
   fileKey,
   hasStartedSince,
+  type NodeSnapshot,
   type Observed,
   type ProcessId,
   type ProcessSnapshot,
@@ -49,6 +50,19 @@ export function apiTrustFiles(observed: Observed<'components'>): readonly EtcdTr
     const path = flags[flag]
     return path === undefined ? [] : [{ process: id, node, path, flag, running: process }]
   })
+}
+
+/** Returns the files of API servers that are not files of a member: those of phase 3. With external etcd, each API server has its own. */
+export function ownApiTrustFiles(observed: Observed<'components' | 'etcdMembers'>): readonly EtcdTrustFile[] {
+  const ofMembers = new Set(
+    observed.etcdMembers.flatMap(memberTrustFiles).map(({ node, path }) => fileKey(node, path)),
+  )
+  return apiTrustFiles(observed).filter(({ node, path }) => !ofMembers.has(fileKey(node, path)))
+}
+
+/** Returns the nodes with files of etcd or of its clients: control-plane nodes, and machines of external etcd. */
+export function etcdNodes({ nodes }: Observed<'nodes'>): readonly NodeSnapshot[] {
+  return nodes.filter(({ isControlPlane, isEtcdMachine }) => isControlPlane || isEtcdMachine)
 }
 
 /** Returns the files with etcd's CA on all nodes. */
@@ -115,10 +129,24 @@ export function isOfNewCa(observed: Observed<'files'>, file: FileSnapshot, { new
   return isSignedByCa(leafIn(observed, file), newCa)
 }
 
-/** Returns the files of a member's CA key that exist on its node. Only `kubeadm join` and `kubeadm certs renew` read them. */
-export function caKeyFiles(observed: Observed<'files'>, member: EtcdMemberSnapshot): readonly FileSnapshot[] {
-  const paths = new Set(memberTrustFiles(member).map(({ path }) => keyPathFor(path)))
-  return [...paths].flatMap((path) => fileAt(observed, member.node, path) ?? [])
+/** Returns the files of the CA key beside these files that exist. Only `kubeadm join` and `kubeadm certs renew` read them. */
+export function caKeyFiles(
+  observed: Observed<'files'>,
+  trust: readonly Pick<EtcdTrustFile, 'node' | 'path'>[],
+): readonly FileSnapshot[] {
+  const files = trust.flatMap(({ node, path }) => fileAt(observed, node, keyPathFor(path)) ?? [])
+  return [...new Set(files)]
+}
+
+/** Returns those of these files that do not have the key of the new CA. */
+export function staleKeys(
+  observed: Observed<'files'>,
+  trust: readonly EtcdTrustFile[],
+  { newCa }: CaChange,
+): readonly FileSnapshot[] {
+  return caKeyFiles(observed, trust).filter(
+    ({ contains }) => contains.kind !== 'key' || contains.spki !== newCa.spki,
+  )
 }
 
 /** Returns the members whose connections were not watched after `sinceOf` for clients that Kubernetes does not know. */

@@ -57,6 +57,9 @@ export function brokenEtcdConnection(
 
 const restartRow = etcdRow('restart-etcd')
 
+/** Phase 3 in the files of members, phase 4 in those of API servers. */
+const writesNewAlone = new Set([restartRow.number, etcdRow('restart-api-servers').number])
+
 /** A cell with the content of a file, and when the process reads it. */
 interface Reading {
   readonly cell: Cell
@@ -159,9 +162,8 @@ class EtcdWorld implements ModelState {
     const file = fileAt(this.snapshot, node, path)
     const value = file && this.valueIn(file.contains, 'trust')
     const isOlder = reload === 'start' && running !== undefined && !hasLoaded(this.snapshot, trust)
-    // Only phase 3 writes the new CA alone.
     const wasNew = onNode(this.snapshot.copies, node).some(
-      ({ phase, of }) => phase === restartRow.number && 'path' in of && of.path === path,
+      ({ phase, of }) => writesNewAlone.has(phase) && 'path' in of && of.path === path,
     )
     const before = wasNew ? [oldCa, newCa] : [oldCa]
     const earlier = isOlder ? before.map(({ digest }) => this.board.value([digest])) : []

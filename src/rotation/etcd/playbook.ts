@@ -11,7 +11,7 @@ import { restartEtcd } from './phases/3-restart-etcd.ts'
 import { restartApiServers } from './phases/4-restart-api-servers.ts'
 import { dropBridge } from './phases/5-drop-bridge.ts'
 import { finish } from './phases/6-finish.ts'
-import { etcdPreflight, unseenControlPlanes } from './refusals.ts'
+import { etcdPreflight, unseenEtcdNodes } from './refusals.ts'
 
 const targetSections = ['nodes', 'components', 'kubelets', 'etcdMembers', 'files', 'intents'] as const
 
@@ -25,7 +25,7 @@ export const etcdPlaybook: Playbook = {
   targetOf,
   check: brokenEtcdConnection,
   preflight: etcdPreflight,
-  unseenNodes: unseenControlPlanes,
+  unseenNodes: unseenEtcdNodes,
   positionOf(observed, target) {
     const change = changeOf(target, 'etcd')
     if (target.isDropping) return 'removing'

@@ -58,7 +58,7 @@ test('waits for exactly one leader', () => {
 test('a member that no node shows may be down: the others could lose the quorum', () => {
   const known = [...ids, 'dd']
   expect(gaps([member(0, { known }), member(1, { known }), member(2, { known })])).toEqual([
-    'etcd: member dd was not found on any control-plane node',
+    'etcd: member dd was not found on any control-plane node or etcd machine in kcert.yaml',
   ])
 })
 

@@ -15,7 +15,8 @@ export function quorumGaps(
   forMs = 0,
 ): readonly PendingItem[] {
   if (etcdMembers.length === 0) return [{ at: 'etcd', what: 'no member was found' }]
-  const ids = new Set(etcdMembers.flatMap(({ state }) => state?.memberId ?? []))
+  const byId = Map.groupBy(etcdMembers, ({ state }) => state?.memberId)
+  const ids = new Set([...byId.keys()].flatMap((id) => id ?? []))
   const leaders = etcdMembers.filter(({ state }) => state?.isLeader)
   const furthest = Math.max(...etcdMembers.map(({ state }) => state?.applied ?? 0))
   const known = new Set(etcdMembers.flatMap(({ state }) => state?.known ?? []))
@@ -26,8 +27,12 @@ export function quorumGaps(
     }),
     ...[...known.difference(ids)].map((id) => ({
       at: 'etcd',
-      what: `member ${id} was not found on any control-plane node`,
+      what: `member ${id} was not found on any control-plane node or etcd machine in kcert.yaml`,
     })),
+    ...[...ids].flatMap((id) => {
+      const [{ id: at } = { id: 'etcd' }, ...others] = byId.get(id) ?? []
+      return others.map((other) => ({ at, what: `is the same member as ${other.id}` }))
+    }),
     ...(leaders.length === 1 ? [] : [{ at: 'etcd', what: `${leaders.length} leaders` }]),
   ]
 }

@@ -29,7 +29,7 @@ import { beganWithUnknownClients } from '../target-reading.ts'
 import { etcdTestedMinors, untestedVersions } from '../tested-versions.ts'
 import { upgradeInProgress } from '../upgrades.ts'
 import { otherEndpoints } from './endpoints.ts'
-import { etcdLeafFiles, isOfNewCa, servingFlags, trustFiles, trustFlags } from './members.ts'
+import { etcdLeafFiles, etcdNodes, isOfNewCa, servingFlags, trustFiles, trustFlags } from './members.ts'
 import { etcdRotation, etcdRow } from './phase-table.ts'
 import { quorumGaps } from './quorum.ts'
 
@@ -43,7 +43,7 @@ export function etcdPreflight(
   target: Target,
   { number, risk }: Pick<Phase, 'number' | 'risk'>,
 ): readonly Refusal[] {
-  const unreachable = unseenControlPlanes(observed)
+  const unreachable = unseenEtcdNodes(observed)
   if (target.isDropping) return unreachable
   const isFirst = number === 1
   const restarts =
@@ -52,9 +52,10 @@ export function etcdPreflight(
     ...unreachable,
     ...otherChoice(observed, target),
     ...unservedLayouts(observed),
-    ...untestedVersions(observed, target, etcdTestedMinors),
+    ...untestedVersions({ ...observed, nodes: withKubelet(observed) }, target, etcdTestedMinors),
     ...withoutApiServer(observed),
-    ...externalEtcd(observed),
+    ...otherEtcd(observed),
+    ...withoutMember(observed),
     ...fewMembers(observed, target),
     ...expiredCas(observed, target),
     ...intermediates(target),
@@ -74,11 +75,10 @@ export function etcdPreflight(
 }
 
 /** Returns why no phase can start or be complete. Workers do not use the CA of etcd. */
-export function unseenControlPlanes({ nodes, ...observed }: Observed<'nodes'>): readonly Refusal[] {
-  const controlPlanes = nodes.filter(({ isControlPlane }) => isControlPlane)
+export function unseenEtcdNodes({ nodes, ...observed }: Observed<'nodes'>): readonly Refusal[] {
   const why =
-    'its member of etcd and its API server may still trust only the old CA; repair the node, or remove its member from etcd and delete its Node object'
-  return unreachableNodes({ ...observed, nodes: controlPlanes }, why)
+    'its member of etcd and its API server may still trust only the old CA; repair the node, or remove its member from etcd and delete its Node object, or its entry in etcd of kcert.yaml'
+  return unreachableNodes({ ...observed, nodes: etcdNodes({ ...observed, nodes }) }, why)
 }
 
 /** The journal with the choice may be lost. Members that do not trust both CAs would refuse unknown clients. */
@@ -87,7 +87,23 @@ function otherChoice(observed: Snapshot, { etcdClients }: Target): readonly Refu
   return isOther ? [changedChoice(etcdRotation, 'etcdClients', 'unknown', etcdClients)] : []
 }
 
-function externalEtcd(observed: Snapshot): readonly Refusal[] {
+function withKubelet({ nodes }: Observed<'nodes'>): Observed<'nodes'>['nodes'] {
+  return nodes.filter(({ isEtcdMachine }) => !isEtcdMachine)
+}
+
+/** A machine in kcert.yaml whose member is not found may have a member that another entry or nobody rotates. */
+function withoutMember({ nodes, etcdMembers }: Observed<'nodes' | 'etcdMembers'>): readonly Refusal[] {
+  const found = nodes.filter(({ name, isEtcdMachine, unreachable }) => {
+    return isEtcdMachine && unreachable === undefined && onNode(etcdMembers, name).length === 0
+  })
+  return when(found.length > 0, {
+    what: `no etcd member was found on etcd machines in kcert.yaml: ${shortList(found.map(({ name }) => name))}`,
+    why: 'kcert reads the unit etcd.service of a machine with layout: plain, or the static pod of one with layout: kubeadm. Set units of the machine if its unit has another name, or remove the entry if it has no member',
+    next,
+  })
+}
+
+function otherEtcd(observed: Snapshot): readonly Refusal[] {
   const { etcdMembers } = observed
   const found = apiServers(observed).flatMap((api) =>
     Map.groupBy(otherEndpoints(api, etcdMembers), ({ flag }) => flag)
@@ -97,16 +113,17 @@ function externalEtcd(observed: Snapshot): readonly Refusal[] {
       })
       .toArray(),
   )
-  const hand = 'For external etcd, see "Rotate the CA of external etcd by hand" in docs/guides/rotate-ca.md'
+  const external =
+    'List the machines of external etcd under etcd in kcert.yaml: see "Rotate the CA of external etcd" in docs/guides/rotate-ca.md'
   return [
     ...when(etcdMembers.length === 0, {
-      what: 'no etcd member was found on the control-plane nodes',
-      why: `kcert rotates the CA of etcd on control-plane nodes: static pods, and systemd units of nodes with layout: plain in kcert.yaml. ${hand}`,
+      what: 'no etcd member was found',
+      why: `kcert finds members on control-plane nodes: static pods, and systemd units of nodes with layout: plain in kcert.yaml. ${external}`,
       next: 'kcert rotate-ca discover --dry-run',
     }),
     ...when(etcdMembers.length > 0 && found.length > 0, {
       what: `endpoints of API servers at which no etcd member of this cluster was found: ${shortList(found)}`,
-      why: `they are not in --listen-client-urls or --advertise-client-urls of a member on control-plane nodes. At other addresses, such as a load balancer, kcert reads the member ID from /metrics, as the client that the API server is. It did not find a member there. Correct the endpoint, or set the flag to --advertise-client-urls of the members. ${hand}`,
+      why: `they are not in --listen-client-urls or --advertise-client-urls of a member that kcert found. ${external}. At other addresses, such as a load balancer, kcert reads the member ID from /metrics, as the client that the API server is. It did not find a member there. Correct the endpoint, or set the flag to --advertise-client-urls of the members`,
       next,
     }),
   ]
@@ -182,7 +199,6 @@ function otherTrust(observed: Snapshot, target: Target): readonly Refusal[] {
   })
 }
 
-/** The order of phases 3 and 4 depends on it: an API server reads the new CA when its etcd has restarted with it. */
 function otherFiles(observed: Snapshot): readonly Refusal[] {
   const incomplete = observed.etcdMembers.flatMap(({ id, node, flags }) =>
     [...Object.values(servingFlags), ...trustFlags].flatMap((flag) =>
@@ -190,12 +206,9 @@ function otherFiles(observed: Snapshot): readonly Refusal[] {
     ),
   )
   const apis = apiServers(observed).flatMap(({ id, node, flags }) => {
-    const { 'etcd-cafile': trust, 'etcd-certfile': client } = flags
-    const isCommon = onNode(observed.etcdMembers, node).some((one) => one.flags['trusted-ca-file'] === trust)
-    return [
-      ...(trust !== undefined && isCommon ? [] : [`${id} --etcd-cafile=${trust ?? ''}`]),
-      ...(fileAt(observed, node, client) === undefined ? [`${id} --etcd-certfile=${client ?? ''}`] : []),
-    ]
+    return ['etcd-cafile', 'etcd-certfile'].flatMap((flag) =>
+      fileAt(observed, node, flags[flag]) === undefined ? [`${id} --${flag}=${flags[flag] ?? ''}`] : [],
+    )
   })
   const configured = observed.etcdMembers.flatMap(({ id, flags, process: running }) => {
     // Its variables may come from a file that kcert does not find, such as EnvironmentFile=/etc/etcd/*.env.
@@ -222,8 +235,8 @@ function otherFiles(observed: Snapshot): readonly Refusal[] {
       next,
     }),
     ...when(apis.length > 0, {
-      what: `flags of API servers that do not name the files of the etcd member beside them: ${shortList(apis)}`,
-      why: 'kcert is not tested with API servers that use another etcd; set --etcd-cafile to the --trusted-ca-file of etcd on the same node',
+      what: `files of API servers that are not set or cannot be read: ${shortList(apis)}`,
+      why: 'kcert rotates the CA of members that API servers verify, and to which they present a client certificate',
       next,
     }),
   ]
@@ -257,7 +270,7 @@ function keyElsewhere(observed: Snapshot, target: Target): readonly Refusal[] {
   const isSigned = change?.bridge !== undefined && !isPlanned(change.bridge)
   return when(change === undefined || !(isSigned || isKeyOnNode(observed, change)), {
     what: 'no control-plane node has the key of the etcd CA',
-    why: 'phase 1 signs the bridge certificate with it; copy it beside the CA certificate on one control-plane node (mode 0600)',
+    why: 'phase 1 signs the bridge certificate with it; copy it beside the file of --etcd-cafile on one control-plane node (mode 0600)',
     next,
   })
 }

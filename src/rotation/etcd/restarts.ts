@@ -27,17 +27,16 @@ import {
 
 // Processes read etcd's CA only at startup: new CA files, and the restarts after which they count.
 
-/** Returns the writes of a member's CA files that have other content. `trust`: the CAs, given those in the file. */
+/** Returns the writes of these CA files that have other content. `trust`: the CAs, given those in the file. */
 export function rewritten(
   observed: Observed<'files'>,
-  member: EtcdMemberSnapshot,
+  of: readonly EtcdTrustFile[],
   trust: (now: readonly Digest[]) => readonly Digest[],
 ): readonly Task[] {
-  const paths = new Set(memberTrustFiles(member).map(({ path }) => path))
-  return [...paths].flatMap((path) => {
-    const file = fileAt(observed, member.node, path)
+  const files = new Set(of.flatMap(({ node, path }) => fileAt(observed, node, path) ?? []))
+  return [...files].flatMap((file) => {
     const certificates = trust(certificatesIn(file))
-    if (file === undefined || certificatesIn(file).join() === certificates.join()) return []
+    if (certificatesIn(file).join() === certificates.join()) return []
     return [rewrite(file, { kind: 'certificates', certificates })]
   })
 }

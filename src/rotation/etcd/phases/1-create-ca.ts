@@ -9,11 +9,11 @@ import type { Target } from '../../target.ts'
 import { inLanes, patch, probe, write } from '../../tasks.ts'
 import { indexing, puttingCopiesAside, restoreFiles } from '../../undo.ts'
 import {
-  apiTrustFiles,
   caKeyFiles,
   type EtcdSections,
   etcdLeafFiles,
-  memberTrustFiles,
+  etcdNodes,
+  trustFiles,
   unwatched,
   watching,
 } from '../members.ts'
@@ -33,10 +33,10 @@ export const createCa = definePhase<Sees>(etcdRow('create-ca'), {
         at: 'Secret kube-system/kubeadm-certs',
         what: 'would give a joining control-plane node the old CA',
       }
-    for (const node of controlPlanes(observed)) {
+    for (const node of etcdNodes(observed)) {
       const { name } = node
       yield* clockGaps(node, target)
-      for (const { path } of missingMaterial(observed, name, target))
+      for (const { path } of node.isControlPlane ? missingMaterial(observed, name, target) : [])
         yield { at: fileKey(name, path), what: 'not yet distributed' }
       if (uncopiedPaths(observed, name).length > 0)
         yield { at: name, what: 'files that will change are not yet copied' }
@@ -55,7 +55,7 @@ export const createCa = definePhase<Sees>(etcdRow('create-ca'), {
     // The first node runs alone because the new CA is created there. The other nodes get copies of it.
     yield* layOut(observed, first.name, target)
     yield* inLanes(target.atOnce, others, ({ name }) => layOut(observed, name, target))
-    yield* inLanes(target.atOnce, [first, ...others], ({ name }) => copy(observed, name))
+    yield* inLanes(target.atOnce, etcdNodes(observed), ({ name }) => copy(observed, name))
   },
 
   remarks: ({ kubeadm }, { soakMs, etcdClients }) => [
@@ -99,12 +99,8 @@ function layOut(observed: Observed<Sees>, node: string, target: Target): readonl
 /** Returns the files on a node that a later phase may change and that have no copy. An existing copy is not replaced. */
 function uncopiedPaths(observed: Observed<Sees>, node: string): readonly string[] {
   const copied = new Set(onNode(observed.copies, node).flatMap(({ of }) => ('path' in of ? [of.path] : [])))
-  const members = onNode(observed.etcdMembers, node)
-  const trust = [...members.flatMap(memberTrustFiles), ...onNode(apiTrustFiles(observed), node)]
-  const files = [
-    ...onNode(etcdLeafFiles(observed), node),
-    ...members.flatMap((one) => caKeyFiles(observed, one)),
-  ]
+  const trust = onNode(trustFiles(observed), node)
+  const files = [...onNode(etcdLeafFiles(observed), node), ...caKeyFiles(observed, trust)]
   const paths = new Set([...trust, ...files].map(({ path }) => path))
   return [...paths].filter((path) => !copied.has(path)).sort()
 }

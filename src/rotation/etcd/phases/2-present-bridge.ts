@@ -45,7 +45,7 @@ const bundles: Part<Sees> = (observed, target) => {
     gaps: open.map(({ id: at }) => ({ at, what: 'has not read both CAs' })),
     steps: [
       ...open.flatMap((member) => [
-        ...rewritten(observed, member, (trust) => withNew(trust, change)),
+        ...rewritten(observed, memberTrustFiles(member), (trust) => withNew(trust, change)),
         ...restarted(observed, member),
       ]),
       ...(open.length > 0 ? [awaitQuorum()] : []),

@@ -1,15 +1,15 @@
 import { definePhase, inParts, type Part } from '../../phase.ts'
 import { isProven } from '../../proof.ts'
 import { type EtcdMemberSnapshot, fileAt, fileKey, type Observed } from '../../snapshot.ts'
-import { type CaChange, changeOf } from '../../target.ts'
+import { changeOf } from '../../target.ts'
 import { probe, rewrite } from '../../tasks.ts'
 import {
   awaitQuorum,
-  caKeyFiles,
   clientAt,
   type EtcdSections,
   leaderLast,
   memberTrustFiles,
+  staleKeys,
   trustsNewAlone,
 } from '../members.ts'
 import { etcdRow } from '../phase-table.ts'
@@ -22,7 +22,7 @@ const members: Part<Sees> = (observed, target) => {
   if (change === undefined) return { gaps: [], steps: [] }
   const open = leaderLast(observed.etcdMembers).flatMap((member) => {
     const restarts = memberTrustFiles(member).some((file) => !trustsNewAlone(observed, file, change))
-    const keys = staleKeys(observed, member, change)
+    const keys = staleKeys(observed, memberTrustFiles(member), change)
     const isUnproven = restarts || !refusesOld(observed, member)
     return restarts || keys.length > 0 || isUnproven ? [{ member, restarts, keys, isUnproven }] : []
   })
@@ -34,7 +34,7 @@ const members: Part<Sees> = (observed, target) => {
     ]),
     steps: [
       ...open.flatMap(({ member, restarts, keys, isUnproven }) => [
-        ...(restarts ? rewritten(observed, member, () => [change.newCa.digest]) : []),
+        ...(restarts ? rewritten(observed, memberTrustFiles(member), () => [change.newCa.digest]) : []),
         ...keys.map((file) => rewrite(file, { kind: 'ca-key', ca: 'etcd', generation: 'new' })),
         ...(restarts ? restarted(observed, member) : []),
         ...(isUnproven ? [probe(clientAt(member.id, 'old', 'refused'))] : []),
@@ -63,12 +63,6 @@ export const restartEtcd = definePhase<Sees>(etcdRow('restart-etcd'), {
    */
   undo: (copies, now) => [...membersBack(copies, now), ...apisBack(copies, now)],
 })
-
-function staleKeys(observed: Observed<'files'>, member: EtcdMemberSnapshot, { newCa }: CaChange) {
-  return caKeyFiles(observed, member).filter(
-    ({ contains }) => contains.kind !== 'key' || contains.spki !== newCa.spki,
-  )
-}
 
 /** Returns true when the member was proven to refuse clients of the old CA since its CA files were last written. */
 function refusesOld(observed: Observed<'files' | 'evidence'>, member: EtcdMemberSnapshot): boolean {

@@ -1,19 +1,36 @@
 import { shortList } from '../../../errors/short-list.ts'
 import { shutdownDelayMs } from '../../../pki/component-flags.ts'
 import { definePhase, inParts, type Part } from '../../phase.ts'
-import { apiServers } from '../../snapshot.ts'
+import { apiServers, fileKey } from '../../snapshot.ts'
 import { changeOf } from '../../target.ts'
-import { apiTrustFiles, type EtcdSections, trustsNewAlone } from '../members.ts'
+import { rewrite } from '../../tasks.ts'
+import { restoreFiles } from '../../undo.ts'
+import { apiTrustFiles, type EtcdSections, ownApiTrustFiles, staleKeys, trustsNewAlone } from '../members.ts'
 import { etcdRow } from '../phase-table.ts'
-import { restartedApi } from '../restarts.ts'
+import { apisBack, restartedApi, rewritten } from '../restarts.ts'
 
 const apis: Part<EtcdSections> = (observed, target) => {
   const change = changeOf(target, 'etcd')
   if (change === undefined) return { gaps: [], steps: [] }
+  const own = ownApiTrustFiles(observed)
   const open = apiTrustFiles(observed).filter((file) => !trustsNewAlone(observed, file, change))
+  const keys = staleKeys(observed, own, change)
   return {
-    gaps: open.map(({ process: at }) => ({ at, what: 'has not read the new etcd CA' })),
-    steps: open.flatMap((trust) => restartedApi(observed, trust)),
+    gaps: [
+      ...open.map(({ process: at }) => ({ at, what: 'has not read the new etcd CA' })),
+      ...keys.map(({ node, path }) => ({ at: fileKey(node, path), what: 'not the key of the new CA' })),
+    ],
+    steps: [
+      ...open.flatMap((trust) => [
+        ...rewritten(
+          observed,
+          own.filter(({ process }) => process === trust.process),
+          () => [change.newCa.digest],
+        ),
+        ...restartedApi(observed, trust),
+      ]),
+      ...keys.map((file) => rewrite(file, { kind: 'ca-key', ca: 'etcd', generation: 'new' })),
+    ],
   }
 }
 
@@ -42,6 +59,6 @@ export const restartApiServers = definePhase<EtcdSections>(etcdRow('restart-api-
     return open.length === 0 ? [] : [`no --shutdown-delay-duration: ${names}; ${what}`]
   },
 
-  // The rollback of phase 3 restarts them, once their file has the old CA again.
-  undo: () => [],
+  /** Their own files. Beside a member, the rollback of phase 3 restarts them, once the file of the member has the old CA again. */
+  undo: (copies, now) => [...restoreFiles(copies, now), ...apisBack(copies, now)],
 })
