@@ -18,7 +18,7 @@ import { upgrade } from './upgrade.ts'
 const usage = `npm run lab -- COMMAND   a kubeadm cluster on this machine; test/lab/README.md tells the rest
 
   up [--control-planes 1] [--workers 0] [--kubernetes 1.37 | --kubernetes cp=1.37,worker=1.34] [--addons]
-     [--keys RSA-2048|ECDSA-P256] [--all-flags] [--flavour kubeadm|plain]
+     [--keys RSA-2048|ECDSA-P256] [--all-flags] [--flavour kubeadm|plain] [--etcd-machines 0]
   down                      ends the cluster and removes it; saves are kept
   status                    nodes, their addresses and states, and what is saved
   exec NODE -- COMMAND…     runs a command on a node
@@ -44,6 +44,7 @@ const commands: Record<string, Command> = {
       options: {
         'control-planes': { type: 'string' },
         workers: { type: 'string' },
+        'etcd-machines': { type: 'string' },
         flavour: { type: 'string' },
         keys: { type: 'string' },
         'all-flags': { type: 'boolean' },
@@ -54,6 +55,7 @@ const commands: Record<string, Command> = {
     const request: Record<string, unknown> = {}
     if (values['control-planes'] !== undefined) request.controlPlanes = count(values['control-planes'], 1)
     if (values.workers !== undefined) request.workers = count(values.workers, 0)
+    if (values['etcd-machines'] !== undefined) request.etcdMachines = count(values['etcd-machines'], 0)
     if (values.flavour !== undefined) request.flavour = oneOf(values.flavour, ['kubeadm', 'plain'])
     if (values.keys !== undefined) request.keys = oneOf(values.keys, ['RSA-2048', 'ECDSA-P256'])
     if (values['all-flags']) request.allFlags = true

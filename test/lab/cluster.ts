@@ -2,6 +2,7 @@ import { copyFileSync, existsSync, rmSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { type Binaries, buildBinaries } from './binaries.ts'
 import { cgroupsFound, removeCommonCgroup } from './cgroups.ts'
+import { startExternalEtcd } from './external-etcd.ts'
 import { buildImageStore } from './images.ts'
 import { type JoinSecrets, kubeadmInit, kubeadmJoin, kubeadmReset, retried } from './kubeadm.ts'
 import { kubectl, patientKubectl } from './kubectl.ts'
@@ -17,7 +18,11 @@ import {
   type ClusterRequest,
   type ClusterSpec,
   completeSpec,
+  etcdMachinesOf,
+  isNode,
+  type Machine,
   type Minor,
+  machineIdentity,
   minorsOf,
   type NodeIdentity,
   nodeIdentity,
@@ -74,20 +79,21 @@ export async function up(request: ClusterRequest, steps: Steps): Promise<Cluster
     }
     await removeAll(steps)
     const nodes = nodesOf(spec)
+    const machines = [...nodes, ...etcdMachinesOf(spec)]
     const starting: ClusterRecord = {
       spec,
-      nodes: nodes.map(({ name }) => name),
+      nodes: machines.map(({ name }) => name),
       minors: material.minors,
       binaries: material.keys,
       phase: 'starting',
     }
     writeRecord(starting)
-    await steps.step(`boot ${nodes.length} nodes and the load balancer`, () => bootNew(nodes, material))
+    await steps.step(`boot ${machines.length} nodes and the load balancer`, () => bootNew(machines, material))
     if (spec.flavour === 'plain') {
       const { installPlain } = await import('./plain.ts')
       await installPlain(nodes, spec, steps)
     } else {
-      await installKubeadm(nodes, spec, material, steps)
+      await installKubeadm(machines, spec, material, steps)
     }
     await steps.step('nodes Ready', () => waitForNodes(nodes.map(({ name }) => name)))
     if (spec.addons) {
@@ -127,7 +133,7 @@ async function removeAll(steps: Steps): Promise<void> {
   }
 }
 
-async function bootNew(nodes: readonly NodeIdentity[], material: Material): Promise<void> {
+async function bootNew(nodes: readonly Machine[], material: Material): Promise<void> {
   await makeBridge()
   await writeSshClient(nodes)
   for (const node of nodes) await createNode(node, nodes, material.minors[node.name]!)
@@ -135,7 +141,7 @@ async function bootNew(nodes: readonly NodeIdentity[], material: Material): Prom
 }
 
 /** Boots nodes that have their files, and starts the load balancer in front of them. */
-export async function boot(nodes: readonly NodeIdentity[], material: Material): Promise<void> {
+export async function boot(nodes: readonly Machine[], material: Material): Promise<void> {
   await makeBridge()
   await Promise.all(nodes.map((node) => start(node, material)))
   await joinPodNetworks(nodes)
@@ -143,19 +149,24 @@ export async function boot(nodes: readonly NodeIdentity[], material: Material): 
   await writeSshClient(nodes)
 }
 
-function start(node: NodeIdentity, { minors, binaries, imageStore }: Material): Promise<void> {
+function start(node: Machine, { minors, binaries, imageStore }: Material): Promise<void> {
   return startNode(node, binaries[minors[node.name]!]!, imageStore)
 }
 
 async function installKubeadm(
-  nodes: readonly NodeIdentity[],
+  nodes: readonly Machine[],
   spec: ClusterSpec,
   material: Material,
   steps: Steps,
 ): Promise<void> {
-  const [first, ...others] = nodes as [NodeIdentity, ...NodeIdentity[]]
+  const [first, ...others] = nodes.filter(isNode) as [NodeIdentity, ...NodeIdentity[]]
+  const members = nodes.filter((machine) => !isNode(machine))
+  const external =
+    members.length === 0
+      ? undefined
+      : await steps.step(`start etcd on ${members.length} machines`, () => startExternalEtcd(members, spec))
   await steps.step(`kubeadm init on ${first.name}`, () =>
-    retried(3, () => kubeadmInit(first, spec), remade(first, nodes, material, steps)),
+    retried(3, () => kubeadmInit(first, spec, external), remade(first, nodes, material, steps)),
   )
   copyFileSync(hostPath(first.name, '/etc/kubernetes/admin.conf'), paths.kubeconfig)
   const join = (node: NodeIdentity): Promise<void> =>
@@ -173,7 +184,7 @@ async function installKubeadm(
 }
 
 /** Returns the step before the next attempt: the node is created again. */
-function remade(node: NodeIdentity, all: readonly NodeIdentity[], material: Material, steps: Steps) {
+function remade(node: NodeIdentity, all: readonly Machine[], material: Material, steps: Steps) {
   return async (error: unknown): Promise<void> => {
     steps.note(
       `${node.name} is made anew and tried again: ${error instanceof LabError ? error.message : String(error)}`,
@@ -183,7 +194,7 @@ function remade(node: NodeIdentity, all: readonly NodeIdentity[], material: Mate
 }
 
 /** The same for a node that may have joined the cluster partially. */
-function remadeForJoin(node: NodeIdentity, all: readonly NodeIdentity[], material: Material, steps: Steps) {
+function remadeForJoin(node: NodeIdentity, all: readonly Machine[], material: Material, steps: Steps) {
   const remake = remade(node, all, material, steps)
   return async (error: unknown): Promise<void> => {
     await kubeadmReset(node)
@@ -192,11 +203,7 @@ function remadeForJoin(node: NodeIdentity, all: readonly NodeIdentity[], materia
   }
 }
 
-async function remakeNode(
-  node: NodeIdentity,
-  all: readonly NodeIdentity[],
-  material: Material,
-): Promise<void> {
+async function remakeNode(node: NodeIdentity, all: readonly Machine[], material: Material): Promise<void> {
   await stopNode(node.name)
   await createNode(node, all, material.minors[node.name]!)
   await start(node, material)
@@ -223,8 +230,8 @@ export async function joinNode(
     if (record.nodes.includes(name)) throw new LabError(`${name} is a node of the cluster already`)
     if (record.spec.flavour === 'plain')
       throw new LabError('only a kubeadm cluster can be joined', { why: 'the plain flavour has no kubeadm' })
-    const all = [...record.nodes.map(nodeIdentity), node]
-    const first = record.nodes.find((other) => nodeIdentity(other).role === 'control-plane')!
+    const all = [...record.nodes.map(machineIdentity), node]
+    const first = record.nodes.find((other) => machineIdentity(other).role === 'control-plane')!
     const joined = {
       ...record,
       nodes: all.map((one) => one.name),
@@ -251,7 +258,7 @@ export async function removeNode(name: string, steps: Steps): Promise<void> {
       throw new LabError(`${name} is no node of the cluster`, { next: 'npm run lab -- status' })
     const node = nodeIdentity(name)
     const rest = record.nodes.filter((other) => other !== name)
-    if (!rest.some((other) => nodeIdentity(other).role === 'control-plane')) {
+    if (!rest.some((other) => machineIdentity(other).role === 'control-plane')) {
       throw new LabError(`${name} is the last control plane`, { next: 'npm run lab -- down' })
     }
     await steps.step(`drain ${name}`, async () => {
@@ -260,7 +267,7 @@ export async function removeNode(name: string, steps: Steps): Promise<void> {
         { mayFail: true },
       )
     })
-    if (node.role === 'control-plane') await changeBackends(rest.map(nodeIdentity))
+    if (node.role === 'control-plane') await changeBackends(rest.map(machineIdentity))
     await steps.step(`reset ${name}`, () => kubeadmReset(node))
     await patientKubectl(['delete', 'node', name, '--ignore-not-found'])
     // The pods of its DaemonSets would stay in lists until the garbage collector deletes them, up to a minute later.
@@ -269,7 +276,7 @@ export async function removeNode(name: string, steps: Steps): Promise<void> {
     await stopNode(name)
     rmSync(paths.node(name), { recursive: true, force: true })
     writeRecord({ ...record, nodes: rest })
-    await writeSshClient(rest.map(nodeIdentity))
+    await writeSshClient(rest.map(machineIdentity))
   })
 }
 

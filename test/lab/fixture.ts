@@ -15,11 +15,13 @@ import {
   type ClusterRequest,
   type ClusterSpec,
   completeSpec,
+  isNode,
+  type Machine,
   type Minor,
+  machineIdentity,
   minorsOf,
   type NodeIdentity,
   network,
-  nodeIdentity,
   specName,
 } from './spec.ts'
 import { folders, paths, readRecord, withLock } from './state.ts'
@@ -31,6 +33,8 @@ export interface Cluster {
   readonly spec: ClusterSpec
   /** The current nodes, control planes first unless some were joined later. */
   nodes(): NodeIdentity[]
+  /** The machines of external etcd, which are no nodes. */
+  etcdMachines(): Machine[]
   /** An administrator's kubeconfig for this machine. It uses the load balancer. */
   readonly kubeconfig: string
   /** `host:port` of the load balancer. */
@@ -141,9 +145,11 @@ async function fresh(spec: ClusterSpec, steps: Steps): Promise<void> {
 }
 
 function clusterHandle(spec: ClusterSpec, steps: Steps): Cluster {
+  const machines = (): Machine[] => (readRecord()?.nodes ?? []).map(machineIdentity)
   return {
     spec,
-    nodes: () => (readRecord()?.nodes ?? []).map(nodeIdentity),
+    nodes: () => machines().filter(isNode),
+    etcdMachines: () => machines().filter((machine) => !isNode(machine)),
     kubeconfig: paths.kubeconfig,
     endpoint: `${network.loadBalancer}:6443`,
     sshConfig: paths.sshConfig,

@@ -2,18 +2,24 @@ import { createHash, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { kubeletCgroup } from './cgroups.ts'
 import { sleep } from './command.ts'
+import { type ExternalEtcd, externalEtcdFiles, writeExternalEtcd } from './external-etcd.ts'
 import { LabError } from './lab-error.ts'
 import { hostPath, onNode } from './node.ts'
 import { writeAt } from './node-files.ts'
 import { type ClusterSpec, type NodeIdentity, network, releases } from './spec.ts'
-import { paths } from './state.ts'
+import { paths, readRecord } from './state.ts'
 
 const api = 'kubeadm.k8s.io/v1beta4'
 const endpoint = `${network.loadBalancer}:6443`
 const configFile = '/root/kubeadm.yaml'
 
 /** Creates the first control-plane node of a cluster. */
-export async function kubeadmInit(node: NodeIdentity, spec: ClusterSpec): Promise<void> {
+export async function kubeadmInit(
+  node: NodeIdentity,
+  spec: ClusterSpec,
+  external?: ExternalEtcd,
+): Promise<void> {
+  if (external !== undefined) writeExternalEtcd(node.name, external)
   writeConfig(node, [
     {
       apiVersion: api,
@@ -21,7 +27,7 @@ export async function kubeadmInit(node: NodeIdentity, spec: ClusterSpec): Promis
       localAPIEndpoint: { advertiseAddress: node.address, bindPort: 6443 },
       nodeRegistration: registration(node),
     },
-    clusterConfiguration(spec),
+    clusterConfiguration(spec, external),
     kubeletConfiguration(node),
     kubeProxyConfiguration(),
   ])
@@ -57,8 +63,11 @@ export async function kubeadmJoin(
   const patch = JSON.stringify({ cgroupRoot: kubeletCgroup(node.name) })
   writeAt(paths.node(node.name), 'root/patches/kubeletconfiguration+merge.json', patch)
   if (node.role === 'control-plane') {
+    // Without its configuration, kubeadm assumes etcd on the control planes, and does not upload the files of external etcd.
+    const isExternal = (readRecord()?.spec.etcdMachines ?? 0) > 0
+    const config = isExternal ? ['--config', configFile] : []
     const certificateKey = (
-      await onNode(first, ['kubeadm', 'init', 'phase', 'upload-certs', '--upload-certs'])
+      await onNode(first, ['kubeadm', 'init', 'phase', 'upload-certs', '--upload-certs', ...config])
     ).stdout
       .trim()
       .split('\n')
@@ -122,7 +131,7 @@ function registration(node: NodeIdentity): object {
   return { name: node.name, taints: [], imagePullPolicy: 'IfNotPresent', kubeletExtraArgs: args }
 }
 
-function clusterConfiguration(spec: ClusterSpec): object {
+function clusterConfiguration(spec: ClusterSpec, external: ExternalEtcd | undefined): object {
   const clientCa = { name: 'client-ca-file', value: '/etc/kubernetes/pki/ca.crt' }
   const more = spec.allFlags
     ? {
@@ -155,7 +164,10 @@ function clusterConfiguration(spec: ClusterSpec): object {
     controlPlaneEndpoint: endpoint,
     encryptionAlgorithm: spec.keys,
     networking: { podSubnet: network.podSubnet, serviceSubnet: network.serviceSubnet },
-    etcd: { local: { dataDir: '/var/lib/etcd' } },
+    etcd:
+      external === undefined
+        ? { local: { dataDir: '/var/lib/etcd' } }
+        : { external: { endpoints: external.endpoints, ...externalEtcdFiles } },
     ...more,
   }
 }

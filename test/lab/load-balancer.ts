@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { endCgroup, enterCgroup, removeCgroup } from './cgroups.ts'
 import { endProcess, isRunning, type ProcessIdentity, run, startDetached } from './command.ts'
 import { makeDeadEnd, makeNamespace, namespaceOf, removeNamespace } from './network.ts'
-import { type NodeIdentity, network } from './spec.ts'
+import { type Machine, network } from './spec.ts'
 import { paths } from './state.ts'
 
 const name = 'lb'
@@ -11,7 +11,7 @@ const configFile = join(paths.loadBalancer, 'haproxy.cfg')
 const processFile = join(paths.loadBalancer, 'process.json')
 
 /** Starts HAProxy in front of the control planes: TCP, with /readyz checks twice a second. */
-export async function startLoadBalancer(nodes: readonly NodeIdentity[]): Promise<void> {
+export async function startLoadBalancer(nodes: readonly Machine[]): Promise<void> {
   mkdirSync(paths.loadBalancer, { recursive: true })
   await makeNamespace(name, network.loadBalancer)
   await makeDeadEnd(name, nodes)
@@ -20,7 +20,7 @@ export async function startLoadBalancer(nodes: readonly NodeIdentity[]): Promise
 }
 
 /** Switches HAProxy to another set of control planes. Its open connections are cut. */
-export async function changeBackends(nodes: readonly NodeIdentity[]): Promise<void> {
+export async function changeBackends(nodes: readonly Machine[]): Promise<void> {
   writeConfig(nodes)
   await makeDeadEnd(name, nodes)
   await endBalancer()
@@ -68,7 +68,7 @@ function readProcess(): ProcessIdentity | undefined {
     : undefined
 }
 
-function writeConfig(nodes: readonly NodeIdentity[]): void {
+function writeConfig(nodes: readonly Machine[]): void {
   const servers = nodes
     .filter(({ role }) => role === 'control-plane')
     .map((node) => `  server ${node.name} ${node.address}:6443`)

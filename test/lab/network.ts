@@ -1,6 +1,6 @@
 import { run } from './command.ts'
 import { LabError } from './lab-error.ts'
-import { type NodeIdentity, network } from './spec.ts'
+import { type Machine, network } from './spec.ts'
 import { folders } from './state.ts'
 
 /** Returns the name of a node's network namespace. */
@@ -64,7 +64,7 @@ export async function makeNamespace(name: string, address: string, podSubnet?: s
 }
 
 /** Connects the pods of all nodes: one static route in each direction. */
-export async function joinPodNetworks(nodes: readonly NodeIdentity[]): Promise<void> {
+export async function joinPodNetworks(nodes: readonly Machine[]): Promise<void> {
   for (const from of nodes) {
     for (const to of nodes) {
       if (from === to) continue
@@ -77,7 +77,7 @@ export async function joinPodNetworks(nodes: readonly NodeIdentity[]): Promise<v
  * Makes the load balancer's namespace the default gateway of nodes, and rejects all traffic there. A pod that connects to a
  * Service before kube-proxy has written its rules is rejected and retries, instead of waiting for half a minute.
  */
-export async function makeDeadEnd(loadBalancer: string, nodes: readonly NodeIdentity[]): Promise<void> {
+export async function makeDeadEnd(loadBalancer: string, nodes: readonly Machine[]): Promise<void> {
   const namespace = namespaceOf(loadBalancer)
   const enter = ['nsenter', `--net=/run/netns/${namespace}`, 'sh', '-c']
   await run([...enter, 'echo 1 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv4/icmp_ratelimit'])

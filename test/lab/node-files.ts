@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { run } from './command.ts'
-import { type Minor, type NodeIdentity, network, releases } from './spec.ts'
+import { isNode, type Machine, type Minor, network, releases } from './spec.ts'
 import { paths } from './state.ts'
 
 /** The parts of the host's /etc that a node shares: nothing secret, and nothing that identifies the host. */
@@ -19,11 +19,7 @@ const fromHost = ['alternatives', 'ca-certificates.conf', 'group', 'ld.so.cache'
   'nsswitch.conf', 'passwd', 'protocols', 'services', 'ssl/openssl.cnf', 'ethertypes', 'ssh/moduli'] // biome-ignore format: a list of names
 
 /** Writes the files of a new node into its folder: /etc with units, containerd, CNI and sshd, and an empty /var. */
-export async function writeNodeFiles(
-  node: NodeIdentity,
-  all: readonly NodeIdentity[],
-  minor: Minor,
-): Promise<void> {
+export async function writeNodeFiles(node: Machine, all: readonly Machine[], minor: Minor): Promise<void> {
   const folder = paths.node(node.name)
   for (const name of fromHost) {
     const source = join('/etc', name)
@@ -41,7 +37,7 @@ export async function writeNodeFiles(
     mkdirSync(join(folder, 'var', name), { recursive: true })
   }
   symlinkSync('/run', join(folder, 'var/run'))
-  for (const unit of ['containerd', 'ssh', 'kubelet']) enableUnit(folder, unit)
+  for (const unit of isNode(node) ? ['containerd', 'ssh', 'kubelet'] : ['ssh']) enableUnit(folder, unit)
   await writeSshKeys(folder)
 }
 
@@ -59,7 +55,7 @@ export function writeAt(folder: string, name: string, content: string, mode = 0o
   writeFileSync(join(folder, name), content, { mode })
 }
 
-function hostFiles(node: NodeIdentity, all: readonly NodeIdentity[]): Record<string, string> {
+function hostFiles(node: Machine, all: readonly Machine[]): Record<string, string> {
   const hosts = all.map(({ address, name }) => `${address} ${name}`)
   return {
     'etc/hostname': `${node.name}\n`,
@@ -103,7 +99,7 @@ ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $
   }
 }
 
-function runtimeFiles(node: NodeIdentity, minor: Minor): Record<string, string> {
+function runtimeFiles(node: Machine, minor: Minor): Record<string, string> {
   // ptp, not bridge: a reply from a pod on the same node then passes the node's routing, which translates the connection to a
   // Service address back.
   const cni = {
@@ -162,7 +158,7 @@ async function writeSshKeys(folder: string): Promise<void> {
 }
 
 /** Writes the lab's key pair and an ssh configuration for `ssh -F … cp1`, with the nodes' host keys. */
-export async function writeSshClient(nodes: readonly NodeIdentity[]): Promise<void> {
+export async function writeSshClient(nodes: readonly Machine[]): Promise<void> {
   mkdirSync(paths.ssh, { recursive: true, mode: 0o700 })
   const key = join(paths.ssh, 'id_ed25519')
   if (!existsSync(key))

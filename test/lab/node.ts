@@ -17,7 +17,7 @@ import {
 import { LabError } from './lab-error.ts'
 import { makeNamespace, namespaceOf, removeNamespace } from './network.ts'
 import { writeNodeFiles } from './node-files.ts'
-import type { Minor, NodeIdentity } from './spec.ts'
+import { isNode, type Machine, type Minor } from './spec.ts'
 import { folders, paths } from './state.ts'
 
 const processFile = (name: string): string => join(paths.node(name), 'process.json')
@@ -31,11 +31,7 @@ const nodeEnvironment = {
 }
 
 /** Creates a new node's files, as on a Debian host with containerd, sshd and kubeadm's packages. */
-export async function createNode(
-  node: NodeIdentity,
-  all: readonly NodeIdentity[],
-  minor: Minor,
-): Promise<void> {
+export async function createNode(node: Machine, all: readonly Machine[], minor: Minor): Promise<void> {
   const folder = paths.node(node.name)
   rmSync(folder, { recursive: true, force: true })
   for (const name of ['etc', 'var', 'root']) mkdirSync(join(folder, name), { recursive: true })
@@ -44,12 +40,12 @@ export async function createNode(
 
 /**
  * Boots a node from its files: network, cgroups, namespaces, then process 1 and its units. Images come from the store through
- * hard links. Waits until containerd and sshd are active.
+ * hard links; a machine of external etcd runs no containers and gets none. Waits until containerd, or sshd there, is active.
  */
-export async function startNode(node: NodeIdentity, binaries: Binaries, imageStore: string): Promise<void> {
+export async function startNode(node: Machine, binaries: Binaries, imageStore: string): Promise<void> {
   const folder = paths.node(node.name)
   await makeNamespace(node.name, node.address, node.podSubnet)
-  await linkImages(imageStore, join(folder, 'var/lib/containerd'))
+  if (isNode(node)) await linkImages(imageStore, join(folder, 'var/lib/containerd'))
   const boot = ['/bin/sh', join(folders.source, 'node-boot.sh'), folder, binaries.folder, node.name]
   const unshare = '--mount --uts --pid --ipc --fork --kill-child --mount-proc --propagation private'.split(
     ' ',
@@ -64,10 +60,8 @@ export async function startNode(node: NodeIdentity, binaries: Binaries, imageSto
     120_000,
     async () => {
       if (!isRunning(launcher)) throw new LabError('its process 1 ended', { why: consoleOf(node.name) })
-      return (
-        (await onNode(node.name, ['systemctl', 'is-active', '-q', 'containerd'], { mayFail: true })).code ===
-        0
-      )
+      const unit = isNode(node) ? 'containerd' : 'ssh'
+      return (await onNode(node.name, ['systemctl', 'is-active', '-q', unit], { mayFail: true })).code === 0
     },
     100,
     { next: `read ${join(folder, 'console.log')} and var/log/*.log beside it` },

@@ -1,4 +1,4 @@
-import { type ClusterSpec, type NodeIdentity, network } from './spec.ts'
+import { type ClusterSpec, type Machine, type NodeIdentity, network } from './spec.ts'
 
 type Flags = Record<string, string>
 
@@ -23,7 +23,7 @@ export function plainUnits(
   if (node.role === 'worker') return everywhere
   return {
     ...everywhere,
-    etcd: unit('Etcd Service', 'etcd', etcdFlags(node, controlPlanes)),
+    etcd: etcdUnit(node, controlPlanes),
     'kube-apiserver': unit(
       'Kubernetes API Server',
       'kube-apiserver',
@@ -36,6 +36,11 @@ export function plainUnits(
     ),
     'kube-scheduler': unit('Kubernetes Scheduler', 'kube-scheduler', schedulerFlags(spec)),
   }
+}
+
+/** Returns the unit file of a member of etcd. */
+export function etcdUnit(node: Machine, members: readonly Machine[]): string {
+  return unit('Etcd Service', 'etcd', etcdFlags(node, members))
 }
 
 function unit(description: string, program: string, flags: Flags): string {
@@ -58,7 +63,7 @@ WantedBy=multi-user.target
 `
 }
 
-function etcdFlags(node: NodeIdentity, members: readonly NodeIdentity[]): Flags {
+function etcdFlags(node: Machine, members: readonly Machine[]): Flags {
   const [cert, key, ca] = [
     '/etc/etcd/ssl/etcd.pem',
     '/etc/etcd/ssl/etcd-key.pem',

@@ -8,7 +8,7 @@ import { existing } from './cluster.ts'
 import { endProcess, type ProcessIdentity, runOnTerminal, sleep, startDetached } from './command.ts'
 import { kubectl, newestKey, patientKubectl } from './kubectl.ts'
 import { LabError } from './lab-error.ts'
-import { type ClusterSpec, defaultMinor, network, nodeIdentity } from './spec.ts'
+import { type ClusterSpec, defaultMinor, machineIdentity, network } from './spec.ts'
 import { folders, writeWhole } from './state.ts'
 import type { Steps } from './steps.ts'
 import {
@@ -76,7 +76,7 @@ export async function startProber(more: readonly string[] = []): Promise<Prober>
 async function labCommand(targets?: readonly string[]): Promise<string[]> {
   const record = existing()
   await writeCredentials()
-  const nodes = record.nodes.map(nodeIdentity)
+  const nodes = record.nodes.map(machineIdentity)
   const endpoints = [
     ...nodes
       .filter(({ role }) => role === 'control-plane')

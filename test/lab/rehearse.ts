@@ -105,6 +105,11 @@ const rehearsals: readonly Rehearsal[] = [
     request: { ...large, flavour: 'plain' },
     run: rotatedEtcdUnits,
   },
+  {
+    name: 'etcd-external',
+    request: { controlPlanes: 2, workers: 1, etcdMachines: 5, keys: 'ECDSA-P256', addons: true },
+    run: rotatedExternalEtcd,
+  },
   { name: 'etcd-database', request: { ...large, addons: false }, run: rotatedDatabase },
   { name: 'sa-key', request: large, run: rotatedServiceAccountKey },
   { name: 'everything', request: large, run: rotatedEverything },
@@ -240,6 +245,32 @@ async function rotatedEtcdUnits(cluster: Cluster, operator: RotationOperator): P
     `who contains the old CA       ${named(holders)}`,
   ].join('\n')}\n`
   if (evidence.verdict.unexpected.length + notBack.length + holders.length > 0) throw new Error(report)
+  return report
+}
+
+/**
+ * The CA of external etcd, with ECDSA keys: to phase 4 and back, with the bytes as before, then to the end under watch. Each member and
+ * each API server restarts once; a control-plane node joins afterwards.
+ */
+async function rotatedExternalEtcd(cluster: Cluster, operator: RotationOperator): Promise<string> {
+  const pods = staticPods(cluster)
+  const oldCa = readFileSync(cluster.hostPath('e1', '/etc/etcd/ssl/etcd-ca.pem'), 'utf8')
+  const notBack = await toFourAndBack(cluster, operator, ['--ca', 'etcd'])
+  const evidence = await rotateUnderWatch(cluster, operator, () => rotateEtcd(cluster, operator))
+  const changed = changedNames(pods, staticPods(cluster))
+  const holders = await holdersOf(cluster, oldCa)
+  await cluster.join('cp3')
+  const isNew = readFileSync(cluster.hostPath('cp3', '/etc/kubernetes/pki/etcd/ca.crt'), 'utf8') !== oldCa
+  const report = `${describeEvidence(evidence)}${[
+    `not restored by rollback   ${named(notBack)}`,
+    `manifests that differ      ${named(changed)}`,
+    `who contains the old CA       ${named(holders)}`,
+    `joined afterwards          cp3${isNew ? '' : ', with the old etcd CA'}`,
+  ].join('\n')}\n`
+  const { controlPlanes, etcdMachines } = cluster.spec
+  const faults = evidence.verdict.unexpected.length + notBack.length + changed.length + holders.length
+  if (faults > 0 || evidence.restarted.length !== controlPlanes + etcdMachines || !isNew)
+    throw new Error(report)
   return report
 }
 

@@ -33,6 +33,7 @@ export function staticPods(cluster: Cluster): Record<string, string> {
   for (const { name, role } of cluster.nodes()) {
     if (role !== 'control-plane') continue
     for (const manifest of manifests) {
+      if (manifest === 'etcd' && cluster.spec.etcdMachines > 0) continue
       const file = cluster.hostPath(name, `/etc/kubernetes/manifests/${manifest}.yaml`)
       found[`${name}/${manifest}`] = readFileSync(file, 'utf8')
     }
@@ -40,7 +41,7 @@ export function staticPods(cluster: Cluster): Record<string, string> {
   return found
 }
 
-/** Returns bytes and mode of every file below /etc/kubernetes and in the kubelet's pki folder of every node, without links. */
+/** Returns bytes and mode of every file below /etc/kubernetes and /etc/etcd and in the kubelet's pki folder of every machine, without links. */
 export function nodeFiles(cluster: Cluster): Record<string, string> {
   const found: Record<string, string> = {}
   for (const { name, path, file } of filesOfNodes(cluster, [...kubernetesFolders, '/etc/etcd'])) {
@@ -61,7 +62,7 @@ function filesOfNodes(
   cluster: Cluster,
   folders: readonly string[] = kubernetesFolders,
 ): { name: string; path: string; file: string }[] {
-  return cluster.nodes().flatMap(({ name }) =>
+  return [...cluster.nodes(), ...cluster.etcdMachines()].flatMap(({ name }) =>
     folders.flatMap((folder) => {
       const root = cluster.hostPath(name, folder)
       if (!existsSync(root)) return []

@@ -139,8 +139,8 @@ async function processes(cluster: Cluster): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   const script =
     'for s in /proc/[0-9]*/stat; do set -- $(cat $s 2>/dev/null); case $2 in "(kube-apiserver)"|"(etcd)") echo "$2 $1 $(cut -d" " -f22 $s)";; esac; done'
-  for (const { name, role } of cluster.nodes()) {
-    if (role !== 'control-plane') continue
+  for (const { name, role } of [...cluster.nodes(), ...cluster.etcdMachines()]) {
+    if (role === 'worker') continue
     const { stdout } = await cluster.onNode(name, ['sh', '-c', script])
     for (const line of stdout.trim().split('\n')) {
       const [program = '', ...identity] = line.split(' ')

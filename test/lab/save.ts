@@ -7,7 +7,7 @@ import { run } from './command.ts'
 import { LabError } from './lab-error.ts'
 import { isUp } from './node.ts'
 import { releaseLeases, waitForApiServers, waitForLeases, waitForNodes, waitForPods } from './readiness.ts'
-import { type Minor, nodeIdentity } from './spec.ts'
+import { isNode, type Minor, machineIdentity } from './spec.ts'
 import { paths, readRecord, writeRecord } from './state.ts'
 import type { Steps } from './steps.ts'
 
@@ -61,7 +61,8 @@ export async function restore(name: string, steps: Steps): Promise<void> {
     })
   }
   await alone(async () => {
-    const nodes = saved.nodes.map(nodeIdentity)
+    const nodes = saved.nodes.map(machineIdentity)
+    const kubelets = nodes.filter(isNode).map(({ name }) => name)
     const controlPlanes = nodes.filter(({ role }) => role === 'control-plane').map((node) => node.name)
     await steps.step('end what runs', stopAll)
     writeRecord({ ...saved, phase: 'starting' })
@@ -71,9 +72,9 @@ export async function restore(name: string, steps: Steps): Promise<void> {
     await steps.step('API servers ready', () => waitForApiServers(controlPlanes, saved.spec.flavour))
     await steps.step('leases held', async () => {
       await releaseLeases(since)
-      await waitForLeases(saved.nodes, since)
+      await waitForLeases(kubelets, since)
     })
-    await steps.step('nodes Ready', () => waitForNodes(saved.nodes))
+    await steps.step('nodes Ready', () => waitForNodes(kubelets))
     await steps.step('pods Ready', () => waitForPods(since))
     writeRecord(saved)
   })

@@ -31,6 +31,8 @@ export const defaultMinor: Minor = readMinor(process.env.KCERT_LAB_MINOR ?? mino
 export interface ClusterSpec {
   readonly controlPlanes: number
   readonly workers: number
+  /** Machines with a member of external etcd each, as a systemd unit, and no kubelet; 0: etcd is on the control planes. kubeadm flavour only. */
+  readonly etcdMachines: number
   /** kubeadm: static pods and kubeadm's files. plain: units and manually created files, no kubeadm. */
   readonly flavour: 'kubeadm' | 'plain'
   /** ClusterConfiguration.encryptionAlgorithm. */
@@ -48,6 +50,7 @@ export type ClusterRequest = Partial<ClusterSpec>
 export const defaultSpec: ClusterSpec = {
   controlPlanes: 1,
   workers: 0,
+  etcdMachines: 0,
   flavour: 'kubeadm',
   keys: 'RSA-2048',
   allFlags: false,
@@ -88,6 +91,7 @@ function readMinor(text: string): Minor {
 /** Returns a short name that identifies a specification, for saves and messages: `kubeadm-3-1-rsa-2048-addons-1.37`. */
 export function specName(spec: ClusterSpec): string {
   const parts = [spec.flavour, spec.controlPlanes, spec.workers, spec.keys.toLowerCase()]
+  if (spec.etcdMachines > 0) parts.push(`etcd-${spec.etcdMachines}`)
   if (spec.allFlags) parts.push('all-flags')
   if (spec.addons) parts.push('addons')
   const { 'control-plane': controlPlane, worker } = spec.kubernetes
@@ -96,12 +100,22 @@ export function specName(spec: ClusterSpec): string {
 
 export type Role = 'control-plane' | 'worker'
 
-/** A node's name, addresses and role. All are derived from the name, so that they need no configuration. */
-export interface NodeIdentity {
+/** The name, address and role of a machine. All are derived from the name, so that they need no configuration. */
+export interface Machine {
   readonly name: string
-  readonly role: Role
+  /** etcd: a machine of external etcd, which is no node of the cluster. */
+  readonly role: Role | 'etcd'
   readonly address: string
   readonly podSubnet: string
+}
+
+/** A machine with a Node object. */
+export interface NodeIdentity extends Machine {
+  readonly role: Role
+}
+
+export function isNode(machine: Machine): machine is NodeIdentity {
+  return machine.role !== 'etcd'
 }
 
 export const network = {
@@ -114,17 +128,29 @@ export const network = {
   dns: '10.96.0.10',
 } as const
 
-/** Returns the identity of a node. cp1… are 10.200.0.11…, w1… are 10.200.0.21…; pods of a node are in 10.244.<last byte>.0/24. */
+const kinds = {
+  cp: { role: 'control-plane', from: 10 },
+  w: { role: 'worker', from: 20 },
+  e: { role: 'etcd', from: 30 },
+} as const
+
+/**
+ * Returns the identity of a machine. cp1… are 10.200.0.11…, w1… are 10.200.0.21…, e1… are 10.200.0.31…; pods of a node are in
+ * 10.244.<last byte>.0/24.
+ */
+export function machineIdentity(name: string): Machine {
+  const [, kind, number] = /^(cp|w|e)([1-9])$/.exec(name) ?? []
+  if (kind === undefined) throw new TypeError(`a node is called cp1 to cp9 or w1 to w9, not ${name}`)
+  const { role, from } = kinds[kind as keyof typeof kinds]
+  const byte = from + Number(number)
+  return { name, role, address: `10.200.0.${byte}`, podSubnet: `10.244.${byte}.0/24` }
+}
+
+/** Returns the identity of a node: cp1 to cp9, w1 to w9. */
 export function nodeIdentity(name: string): NodeIdentity {
-  const match = /^(cp|w)([1-9])$/.exec(name)
-  if (match === null) throw new TypeError(`a node is called cp1 to cp9 or w1 to w9, not ${name}`)
-  const byte = (match[1] === 'cp' ? 10 : 20) + Number(match[2])
-  return {
-    name,
-    role: match[1] === 'cp' ? 'control-plane' : 'worker',
-    address: `10.200.0.${byte}`,
-    podSubnet: `10.244.${byte}.0/24`,
-  }
+  const machine = machineIdentity(name)
+  if (!isNode(machine)) throw new TypeError(`${name} is no node of the cluster`)
+  return machine
 }
 
 /** Returns the nodes of a specification, control planes first. */
@@ -134,7 +160,15 @@ export function nodesOf(spec: ClusterSpec): NodeIdentity[] {
   return [...named('cp', spec.controlPlanes), ...named('w', spec.workers)]
 }
 
-/** Returns the minor version of each node of a new cluster, by name. */
+/** Returns the machines of external etcd. */
+export function etcdMachinesOf({ etcdMachines }: ClusterSpec): Machine[] {
+  return Array.from({ length: etcdMachines }, (_, index) => machineIdentity(`e${index + 1}`))
+}
+
+/** Returns the minor version of each machine of a new cluster, by name. External etcd is that of the control planes. */
 export function minorsOf(spec: ClusterSpec): Record<string, Minor> {
-  return Object.fromEntries(nodesOf(spec).map(({ name, role }) => [name, spec.kubernetes[role]]))
+  const machines = [...nodesOf(spec), ...etcdMachinesOf(spec)]
+  return Object.fromEntries(
+    machines.map(({ name, role }) => [name, spec.kubernetes[role === 'etcd' ? 'control-plane' : role]]),
+  )
 }

@@ -3,7 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { identityOf } from './command.ts'
-import { completeSpec, defaultMinor, minorsByRole, nodeIdentity, nodesOf, specName } from './spec.ts'
+import {
+  completeSpec,
+  defaultMinor,
+  machineIdentity,
+  minorsByRole,
+  nodeIdentity,
+  nodesOf,
+  specName,
+} from './spec.ts'
 import { withLock } from './state.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'kcert-lab-state-'))
@@ -48,6 +56,8 @@ test('derives a node from its name', () => {
     podSubnet: '10.244.13.0/24',
   })
   expect(nodeIdentity('w1').address).toBe('10.200.0.21')
+  expect(machineIdentity('e5')).toMatchObject({ role: 'etcd', address: '10.200.0.35' })
+  expect(() => nodeIdentity('e5')).toThrow('no node of the cluster')
   expect(() => nodeIdentity('db1')).toThrow('cp1 to cp9 or w1 to w9')
 })
 
@@ -58,6 +68,7 @@ test('fills in defaults for missing fields, and the name distinguishes kinds', (
   expect(specName(completeSpec({ keys: 'ECDSA-P256', allFlags: true }))).toBe(
     `kubeadm-1-0-ecdsa-p256-all-flags-${defaultMinor}`,
   )
+  expect(specName(completeSpec({ etcdMachines: 5 }))).toBe(`kubeadm-1-0-rsa-2048-etcd-5-${defaultMinor}`)
   const kubernetes = minorsByRole('cp=1.37,worker=1.34')!
   expect(specName(completeSpec({ kubernetes }))).toBe('kubeadm-1-0-rsa-2048-1.37-1.34')
 })

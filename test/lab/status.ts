@@ -2,7 +2,7 @@ import { kubectl } from './kubectl.ts'
 import { isBalancing } from './load-balancer.ts'
 import { isUp } from './node.ts'
 import { savedNames } from './save.ts'
-import { network, nodeIdentity, specName } from './spec.ts'
+import { machineIdentity, network, specName } from './spec.ts'
 import { paths, readRecord } from './state.ts'
 
 /** Returns the status as text: the cluster, its nodes, how to reach it, and the saves. */
@@ -14,7 +14,7 @@ export async function status(): Promise<string> {
     `${specName(record.spec)}, ${record.phase === 'ready' ? 'made' : 'half made'}; state in ${paths.nodes}`,
     `load balancer  ${network.loadBalancer}:6443  ${isBalancing() ? 'runs' : 'does not run'}`,
     ...record.nodes.map((name) => {
-      const { address, role } = nodeIdentity(name)
+      const { address, role } = machineIdentity(name)
       return `${name.padEnd(4)} ${role.padEnd(13)}  ${address}  ${isUp(name) ? 'runs' : 'does not run'}`
     }),
     `kubeconfig     ${paths.kubeconfig}`,
