@@ -5,17 +5,25 @@ import { type NodeObject, resources } from '../cluster/kinds.ts'
 import { listAll } from '../cluster/readable.ts'
 import { onKcertError } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { flagsOf } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
 import { remoteAddresses } from '../pki/node-address.ts'
-import { accessText, type FoundNode, inventoryOf } from '../rotation/discovery.ts'
+import {
+  accessText,
+  etcdHosts,
+  type FoundMachine,
+  type FoundNode,
+  inventoryOf,
+} from '../rotation/discovery.ts'
 import type { DiscoveredNode, Discovery, NodeCheck } from '../rotation/discovery-report.ts'
 import type { Access, Inventory } from '../rotation/inventory.ts'
-import { accessOf } from '../rotation/inventory.ts'
+import { accessOf, inventoryFileName } from '../rotation/inventory.ts'
 import { copiesFolder } from '../rotation/material.ts'
 import { distribute } from '../rotation/phases/01-distribute.ts'
 import { preflight } from '../rotation/refusals.ts'
 import { defaultSettings, targetOf, targetSections } from '../rotation/target-reading.ts'
+import { folderOf } from '../site/certificate-files.ts'
 import { inOrder, isControlPlane, layoutOf } from '../site/node-objects.ts'
 import { aheadMsOf, nodeNamed, openSite, type Site, type SiteOptions } from '../site/site.ts'
 import { machineId } from '../system/process-identity.ts'
@@ -28,6 +36,8 @@ const kubeadmMarks = [
   `${kubeadmFolders.kubernetes}/manifests/kube-apiserver.yaml`,
   '/var/lib/kubelet/kubeadm-flags.env',
 ]
+
+const etcdManifest = `${kubeadmFolders.kubernetes}/manifests/etcd.yaml`
 
 const unreachedCodes = new Set(['KCERT_NODE_UNREACHABLE', 'KCERT_NODE_NAME_REFUSED', 'KCERT_USAGE'])
 
@@ -73,12 +83,8 @@ export async function discover(options: DiscoverOptions): Promise<Discovery> {
     })
     const isWorker = ({ node }: { readonly node: FoundNode }): number => Number(node.role === 'worker')
     const found = examined.toSorted((a, b) => isWorker(a) - isWorker(b))
-    const inventory = inventoryOf(
-      found.map(({ node }) => node),
-      options.access,
-    )
     return await assess(
-      inventory,
+      found.map(({ node }) => node),
       found.map(({ report }) => report),
       options,
     )
@@ -165,8 +171,15 @@ async function marksOf(node: NodeAccess): Promise<readonly string[] | undefined>
   return files?.flatMap(({ found, path }) => (found === 'file' ? [path] : []))
 }
 
-/** Reads and writes in the places that a rotation needs, and returns what fails. Writes nothing when `readOnly`. */
-export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodeCheck> {
+/**
+ * Reads and writes in the places that a rotation needs, and returns what fails. Writes nothing when `readOnly`. `folder`: that of the
+ * certificates (default that of Kubernetes).
+ */
+export async function prove(
+  node: NodeAccess,
+  readOnly: boolean,
+  folder: string = kubeadmFolders.kubernetes,
+): Promise<NodeCheck> {
   try {
     const { isRoot, maySudo } = await node.identity()
     const clock = await node.clock()
@@ -178,14 +191,14 @@ export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodeCh
       return { ...known, canRead: false, canWrite: false, error: `the login is not root; ${advice}` }
     }
     const { availableBytes } = await node.freeSpace('/var/lib')
-    const pki = await node.listFolder(kubeadmFolders.kubernetes)
+    const pki = await node.listFolder(folder)
     if (pki.found !== 'folder') {
-      const fault = `${kubeadmFolders.kubernetes} cannot be read: ${pki.found}`
+      const fault = `${folder} cannot be read: ${pki.found}`
       return { ...known, freeBytes: availableBytes, canRead: false, canWrite: false, error: fault }
     }
     if (readOnly) return { ...known, canRead: true, freeBytes: availableBytes }
     await proveWriting(node, copiesFolder)
-    await proveWriting(node, kubeadmFolders.kubernetes)
+    await proveWriting(node, folder)
     return { ...known, canRead: true, canWrite: true, freeBytes: availableBytes }
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
@@ -206,11 +219,58 @@ async function proveWriting(node: NodeAccess, folder: string): Promise<void> {
   await node.removeFile(path, { holds: { sha256 } })
 }
 
+/** Examines the hosts of external etcd. */
+async function examineEtcd(hosts: readonly string[], options: DiscoverOptions) {
+  const { objects, clock, mostMs, access, readOnly = false } = options
+  const row = (name: string, layout: FoundMachine['layout']): FoundMachine => {
+    return { name, addresses: [name], layout }
+  }
+  const rows = hosts.map((host) => row(host, 'plain'))
+  const inventory = inventoryOf([], access, rows)
+  const site = openSite({ inventory, objects, clock, mostMs })
+  try {
+    return await pMap(
+      hosts,
+      async (name) => {
+        const { layout, check } = await examineMachine(nodeNamed(site, name), readOnly)
+        const about = { name, role: 'etcd' as const, addresses: [name], kubeletVersion: '' }
+        const report: DiscoveredNode = { ...about, layout, access: accessTo(name, inventory), check }
+        const machine = layout === 'none' ? [] : [row(name, layout === 'kubeadm' ? 'kubeadm' : 'plain')]
+        return { machine, report }
+      },
+      { concurrency: nodesAtOnce },
+    )
+  } finally {
+    await site.close()
+  }
+}
+
+/** Returns the layout of a machine of external etcd: none if no etcd runs on it, as on a load balancer; unknown if it cannot be read. */
+export async function examineMachine(
+  node: NodeAccess,
+  readOnly: boolean,
+): Promise<Pick<DiscoveredNode, 'layout' | 'check'>> {
+  const [manifest, running] = await Promise.all([
+    node.statFiles([etcdManifest]).catch(onKcertError(() => undefined)),
+    node.processes(['etcd']).catch(onKcertError(() => undefined)),
+  ])
+  const [first] = running ?? []
+  const file = first && flagsOf(first.argv)['trusted-ca-file']
+  // A member with variables or a configuration file has no such flag.
+  const check = await prove(node, readOnly, file?.startsWith('/') ? folderOf(file) : '/etc')
+  if (running === undefined) return { layout: 'unknown', check }
+  if (first !== undefined) return { layout: manifest?.[0]?.found === 'file' ? 'kubeadm' : 'plain', check }
+  const error = `API servers connect to it, but no etcd runs on it. List the machines behind it under etcd in ${inventoryFileName}`
+  return { layout: 'none', check: { ...check, error } }
+}
+
 async function assess(
-  inventory: Inventory,
+  found: readonly FoundNode[],
   nodes: readonly DiscoveredNode[],
-  { objects, clock, mostMs }: DiscoverOptions,
+  options: DiscoverOptions,
 ): Promise<Discovery> {
+  const { objects, clock, mostMs, access } = options
+  const inventory = inventoryOf(found, access)
   const site = openSite({ inventory, objects, clock, mostMs })
   try {
     const observed = await new SiteObserver(site).observe([
@@ -220,11 +280,13 @@ async function assess(
     ])
     const target = targetOf(observed, defaultSettings)
     const blockers = preflight(observed, target, distribute)
+    const etcd = await examineEtcd(etcdHosts(observed, found), options)
+    const machines = etcd.flatMap(({ machine }) => machine)
     return {
       apiVersion: 'kcert/v1',
       kind: 'Discovery',
-      inventory,
-      nodes: [...nodes],
+      inventory: inventoryOf(found, access, machines),
+      nodes: [...nodes, ...etcd.map(({ report }) => report)],
       components: observed.components.map(({ id, runsAs, definition, flags }) => ({
         id,
         runsAs,

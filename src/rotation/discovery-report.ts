@@ -19,10 +19,16 @@ const checkSchema = v.object({
 
 const nodeSchema = v.object({
   name: text,
-  role: v.picklist(['control-plane', 'worker']),
+  role: described(
+    v.picklist(['control-plane', 'worker', 'etcd']),
+    'etcd: a machine of external etcd, which has no Node object',
+  ),
   addresses: v.array(text),
-  layout: described(text, 'kubeadm or plain; unknown if the node was not reached; kcert refuses all others'),
-  kubeletVersion: text,
+  layout: described(
+    text,
+    'kubeadm or plain; unknown if the node was not reached; none for a host of etcd on which no etcd runs; kcert refuses all others',
+  ),
+  kubeletVersion: described(text, 'empty for a machine of external etcd'),
   access: described(text, 'how kcert tried to reach the node'),
   check: checkSchema,
 })

@@ -1,6 +1,9 @@
 import { argumentVector, commandLine } from '../errors/command-line.ts'
+import { isLoopback, withoutBrackets } from '../errors/host-port.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { otherEndpoints } from './etcd/endpoints.ts'
 import type { Access, Inventory, InventoryNode } from './inventory.ts'
+import { apiServers, type Observed } from './snapshot.ts'
 
 // How `kcert rotate-ca discover` turns its findings into an inventory.
 
@@ -9,13 +12,33 @@ export interface FoundNode extends Readonly<Omit<InventoryNode, 'layout'>> {
   readonly layout: string
 }
 
+/** A machine of external etcd. */
+export type FoundMachine = NonNullable<Inventory['etcd']>[number]
+
+/** Returns the hosts of etcd in the flags of API servers that are not nodes: each once, in their order. */
+export function etcdHosts(
+  observed: Observed<'components'>,
+  nodes: readonly Pick<FoundNode, 'name' | 'addresses'>[],
+): readonly string[] {
+  const known = new Set(nodes.flatMap(({ name, addresses }) => [name, ...addresses]))
+  const hosts = apiServers(observed).flatMap((api) =>
+    otherEndpoints(api, []).flatMap(({ url }) => (url === null ? [] : withoutBrackets(url.hostname))),
+  )
+  return [...new Set(hosts)].filter((host) => host !== '' && !isLoopback(host) && !known.has(host))
+}
+
 /** Returns the inventory of these nodes. An unsupported layout is written as plain, because kcert refuses to rotate it anyway. */
-export function inventoryOf(nodes: readonly FoundNode[], access: Access): Inventory {
+export function inventoryOf(
+  nodes: readonly FoundNode[],
+  access: Access,
+  etcd: readonly FoundMachine[] = [],
+): Inventory {
   return {
     apiVersion: 'kcert/v1',
     kind: 'Inventory',
     access,
     nodes: nodes.map((node) => ({ ...node, layout: node.layout === 'kubeadm' ? 'kubeadm' : 'plain' })),
+    ...(etcd.length > 0 && { etcd: [...etcd] }),
   }
 }
 

@@ -55,11 +55,7 @@ export class RotationOperator {
     const operator = new RotationOperator(cluster, tell)
     await operator.must(['discover', ...reach])
     const file = join(operator.folder, 'kcert.yaml')
-    const machines = cluster
-      .etcdMachines()
-      .map(({ name, address }) => `- {name: ${name}, addresses: [${address}], layout: plain}\n`)
-    const etcd = machines.length === 0 ? '' : `etcd:\n${machines.join('')}`
-    writeFileSync(file, `${readFileSync(file, 'utf8').trimEnd()}\n${etcd}${hooks}`)
+    writeFileSync(file, `${readFileSync(file, 'utf8').trimEnd()}\n${hooks}`)
     return operator
   }
 

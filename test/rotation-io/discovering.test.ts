@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 import type { NodeAccess, ProcessFacts } from '../../src/pki/node-access.ts'
-import { prove, roleOf } from '../../src/rotation-io/discovering.ts'
+import { etcdHosts } from '../../src/rotation/discovery.ts'
+import type { Observed } from '../../src/rotation/snapshot.ts'
+import { examineMachine, prove, roleOf } from '../../src/rotation-io/discovering.ts'
 
 const bare = { metadata: { name: 'a' } }
 const labelled = { metadata: { name: 'a', labels: { 'node-role.kubernetes.io/control-plane': '' } } }
@@ -58,4 +60,66 @@ test.each([
   const done: string[] = []
   expect(await prove(nodeOfRoot(done), readOnly)).toEqual(check)
   expect(done).toEqual(changes)
+})
+
+const etcd: ProcessFacts = {
+  program: 'etcd',
+  pid: 7,
+  startTicks: 1,
+  startedAt: new Date(0),
+  argv: ['etcd', '--trusted-ca-file=/etc/etcd/ssl/etcd-ca.pem'],
+}
+
+test.each<[string, Partial<Record<'statFiles' | 'processes', unknown>>, string, string[]]>([
+  ['a unit', {}, 'plain', ['/var/lib/kcert/copies', '/etc/etcd/ssl']],
+  [
+    'a static pod',
+    { statFiles: async () => [{ found: 'file' }] },
+    'kubeadm',
+    ['/var/lib/kcert/copies', '/etc/etcd/ssl'],
+  ],
+  ['no member', { processes: async () => [] }, 'none', ['/var/lib/kcert/copies', '/etc']],
+  [
+    'processes that cannot be read',
+    {
+      processes: async () => {
+        throw new KcertError('KCERT_NODE_UNREACHABLE', 'node "a"')
+      },
+    },
+    'unknown',
+    ['/var/lib/kcert/copies', '/etc'],
+  ],
+])('a machine of external etcd with %s', async (_, other, layout, folders) => {
+  const changes: string[] = []
+  const node = {
+    ...nodeOfRoot(changes),
+    statFiles: async () => [{ found: 'absent' }],
+    processes: async () => [etcd],
+    ...other,
+  } as unknown as NodeAccess
+  const found = await examineMachine(node, false)
+  expect(found.layout).toBe(layout)
+  expect(found.check.canWrite).toBe(true)
+  expect(found.check.error?.includes('no etcd runs on it')).toBe(layout === 'none' ? true : undefined)
+  expect(changes.filter((one) => one.startsWith('folder'))).toEqual(
+    folders.map((folder) => `folder ${folder}`),
+  )
+})
+
+test('finds the hosts of etcd that are not nodes', () => {
+  const hostsOf = (servers: string, overrides = '') => {
+    const flags = { 'etcd-servers': servers, 'etcd-servers-overrides': overrides }
+    const components = [{ id: 'cp1/kube-apiserver', node: 'cp1', name: 'kube-apiserver', flags }]
+    const observed = { components, atMs: 0, certificates: new Map() } as unknown as Observed<'components'>
+    return etcdHosts(observed, [{ name: 'cp1', addresses: ['192.0.2.1'] }])
+  }
+  expect(hostsOf('https://127.0.0.1:2379,https://192.0.2.1:2379,https://cp1:2379')).toEqual([])
+  expect(hostsOf('https://192.0.2.21:2379, https://e2.example:2379,https://192.0.2.21:4001')).toEqual([
+    '192.0.2.21',
+    'e2.example',
+  ])
+  expect(hostsOf('https://[2001:db8::21]:2379,10.0.0.1,', '/events#https://192.0.2.31:2379')).toEqual([
+    '2001:db8::21',
+    '192.0.2.31',
+  ])
 })

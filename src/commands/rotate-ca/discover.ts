@@ -19,6 +19,9 @@ export default class RotateCaDiscover extends KcertCommand {
 access, it writes a file to /etc/kubernetes and /var/lib/kcert on every node and deletes it. It changes nothing else. With --read-only it
 writes nothing on nodes, for a rotation with runbooks.
 
+API servers may connect to etcd on machines without a Node object (--etcd-servers). kcert checks these hosts too, and writes those with a
+member to etcd in the inventory. Check this list: behind a load balancer are other machines.
+
 The timeout of each request to a node is 20s. --request-timeout is only for requests to the API server. kcert waits up to 40s for nodes
 that do not respond, 24 nodes at once.
 
@@ -93,7 +96,9 @@ untested releases, and one CA for several roles.`
         ...(local !== undefined && { local }),
       }),
     )
-    const isServed = found.nodes.every(({ layout }) => ['kubeadm', 'plain', 'unknown'].includes(layout))
+    const isServed = found.nodes.every(({ layout }) =>
+      ['kubeadm', 'plain', 'unknown', 'none'].includes(layout),
+    )
     const writes = isServed && !flags['dry-run']
     if (writes) {
       const { writePublicFile } = await import('../../system/output-file.ts')
