@@ -1107,3 +1107,21 @@ test('external etcd: refuses to remove the bridge certificate while one API serv
     /--etcd-cafile would refuse /,
   )
 })
+
+test('external etcd: refuses to restore old certificates while an API server may have the new CA in memory', async () => {
+  const scene = externalScene()
+  await run(scene, 1, 4)
+  scene.kill = ({ action }) => (action.kind === 'restart' ? 'before' : undefined)
+  await expect(scene.asProcess((rotation) => rotation.undo(4))).rejects.toThrow()
+  scene.kill = () => undefined
+  const cas = () => nodes.map((node) => scene.cluster.read(node, '/etc/kubernetes/pki/etcd/ca.crt')?.text)
+  expect(new Set(cas()).size).toBe(1)
+  await scene.asProcess((rotation) => rotation.undo(3))
+  await expect(scene.asProcess((rotation) => rotation.undo(2))).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: expect.stringMatching(/breaks a connection: .*kube-apiserver, --etcd-cafile would refuse /),
+  })
+  expect(scene.clients.failures).toEqual([])
+  await undo(scene, 4)
+  expect(scene.clients.failures).toEqual([])
+})
