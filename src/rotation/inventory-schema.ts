@@ -147,7 +147,7 @@ export const inventorySchema = v.strictObject({
   nodes: v.pipe(v.array(nodeSchema), v.minLength(1, 'is empty')),
   etcd: optional(
     v.pipe(v.array(etcdMachineSchema), v.minLength(1, 'is empty')),
-    'machines with a member of external etcd and without a Node object; only kcert rotate-ca --ca etcd uses them',
+    'machines with a member of external etcd and without a Node object; only kcert rotate-ca --ca etcd and kcert probe --etcd use them',
   ),
   kubeconfigs: optional(
     v.array(kubeconfigSchema),

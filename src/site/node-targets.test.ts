@@ -66,13 +66,17 @@ function siteOf(
   lost: string[] = [],
 ): Site {
   const names = Object.keys(programs)
+  const machines = names.filter((name) => name.startsWith('e'))
   const inventory = {
-    nodes: names.map((name) => ({
-      name,
-      role: 'control-plane',
-      addresses: ['192.0.2.10'],
-      layout: 'kubeadm',
-    })),
+    ...(machines.length > 0 && { etcd: machines.map((name) => ({ name, addresses: ['192.0.2.31'] })) }),
+    nodes: names
+      .filter((name) => !machines.includes(name))
+      .map((name) => ({
+        name,
+        role: 'control-plane',
+        addresses: ['192.0.2.10'],
+        layout: 'kubeadm',
+      })),
   } as unknown as Inventory
   const found = (path: string): FileContent =>
     (path in files
@@ -95,6 +99,24 @@ function siteOf(
 }
 
 const everything = new Set<EndpointKind>(endpointKinds)
+
+test('reads machines of external etcd only for members of etcd', async () => {
+  const site = siteOf({ cp1: [apiServer], e1: [etcd] }, ['e1'])
+  const kubelets = await nodeTargets(site, new Set<EndpointKind>(['kubelet']), {})
+  expect(kubelets).toEqual({ targets: [], faults: [] })
+  const { faults } = await nodeTargets(site, new Set<EndpointKind>(['etcd']), {})
+  expect(faults.map(({ node }) => node)).toEqual(['e1'])
+  const { targets } = await nodeTargets(siteOf({ cp1: [apiServer], e1: [etcd] }), everything, {})
+  const found = targets
+    .filter(({ from }) => from === 'e1')
+    .map(({ kind, anchors, client }) => {
+      return [kind, anchors.map(({ source }) => source).join(), client?.subject]
+    })
+  expect(found).toEqual([
+    ['etcd', `cp1:${pki}/etcd/ca.crt`, 'CN=apiserver-etcd-client'],
+    ['etcd-peer', `e1:${pki}/etcd/ca.crt`, undefined],
+  ])
+})
 
 test('returns from each process where it listens, its certificate, and which CAs verify it', async () => {
   const { targets, faults } = await nodeTargets(

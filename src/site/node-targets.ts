@@ -48,7 +48,8 @@ export interface NodeTargets {
 }
 
 /**
- * Returns the TLS listeners on the nodes of the inventory: all components of control planes, the kubelet of workers. It reads the
+ * Returns the TLS listeners on the nodes of the inventory: all components of control planes, the kubelet of workers; if members of etcd
+ * are wanted, also those on machines of external etcd. It reads the
  * private keys of an API server's client certificates, to present them to kubelets and etcd as API servers do. They stay in
  * memory.
  */
@@ -58,8 +59,10 @@ export async function nodeTargets(
   given: GivenTrust,
 ): Promise<NodeTargets> {
   const faults: { node: string; error: KcertError }[] = []
+  const { nodes, etcd = [] } = site.inventory
+  const machines = wanted.has('etcd') || wanted.has('etcd-peer') ? etcd : []
   const found = await Promise.all(
-    site.inventory.nodes.map(async ({ name }) => {
+    [...nodes, ...machines].map(async ({ name }) => {
       try {
         return await runningOn(site, name)
       } catch (error) {

@@ -278,7 +278,9 @@ async function webhooksFrom(site: Site, job: ProbeJob, context: Context): Promis
 }
 
 function lostNode({ inventory }: Site, node: string, error: KcertError): ProbeTarget {
-  const host = inventory.nodes.find(({ name }) => name === node)?.addresses[0] ?? node
+  const { nodes, etcd = [] } = inventory
+  const host = [...nodes, ...etcd].find(({ name }) => name === node)?.addresses[0] ?? node
+  const isEtcdMachine = etcd.some(({ name }) => name === node)
   const unseen: Unobserved = {
     isReached: false,
     reason: wordsOf(error),
@@ -286,9 +288,9 @@ function lostNode({ inventory }: Site, node: string, error: KcertError): ProbeTa
   }
   return {
     name: `node ${node}`,
-    kind: 'kubelet',
+    kind: isEtcdMachine ? 'etcd' : 'kubelet',
     host,
-    port: 10250,
+    port: isEtcdMachine ? 2379 : 10250,
     from: node,
     expectedNames: [],
     serverName: '',
