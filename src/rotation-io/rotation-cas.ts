@@ -2,10 +2,18 @@ import type { KeyObject } from 'node:crypto'
 import { isKeyOf, type SigningPair } from '../ca/certificate-authority.ts'
 import { drawSerialNumber } from '../ca/serial.ts'
 import { type Issuing, issueBridge, issueSuccessor, withCommonName } from '../ca/successor.ts'
-import { orUndefined } from '../errors/caught.ts'
+import { onKcertError, orUndefined } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { flagsOf } from '../pki/component-flags.ts'
 import type { FileContent } from '../pki/node-access.ts'
-import { caFileOf, copyPath, kcertFolderIn, keyPathFor, materialPaths } from '../rotation/material.ts'
+import {
+  caFileOf,
+  copyPath,
+  kcertFolderFor,
+  kcertFolderIn,
+  keyPathFor,
+  materialPaths,
+} from '../rotation/material.ts'
 import { manualRotation, type PhaseTable, rowNumbered } from '../rotation/phase-table.ts'
 import type { Generation } from '../rotation/signing.ts'
 import { type CaName, everyCaName, plannedDigest } from '../rotation/target.ts'
@@ -101,7 +109,7 @@ export class RotationCas {
   }
 
   private async findOld(ca: CaName): Promise<SigningPair> {
-    for (const { node, paths, own } of await this.places(ca)) {
+    for (const { node, paths, own } of [...(await this.places(ca)), ...(await this.machines(ca))]) {
       const [laidOut, laidOutKey, present, presentKey] = await this.read(node, [
         paths.oldCertificate,
         paths.oldKey,
@@ -120,7 +128,7 @@ export class RotationCas {
 
   /** At the end of a rotation, the old pair exists only in the copies. */
   private async findCopy(ca: CaName): Promise<SigningPair | undefined> {
-    for (const { node, own } of await this.places(ca)) {
+    for (const { node, own } of [...(await this.places(ca)), ...(await this.machines(ca))]) {
       const index = await readIndex(this.planes.node(node), this.table.copiesIndex)
       const copies = index.copies.filter(
         ({ phase, digest }) => rowNumbered(this.table, phase)?.begins && digest !== undefined,
@@ -195,19 +203,41 @@ export class RotationCas {
    * Returns the paths of a CA's files on each control-plane node: kcert's own, and the certificate and key in the API server's
    * flags.
    */
-  private async places(ca: CaName) {
+  private async places(ca: CaName): Promise<readonly Place[]> {
     return (await this.planes.apiServers()).flatMap((api: ApiServer) => {
-      const { node, flags } = api
       const path = caFileOf(api, ca)
-      if (path === undefined) return []
-      const paths = materialPaths(kcertFolderIn(flags, ca), ca)
-      return [{ node, paths, own: [path, keyPathFor(path)] as const }]
+      return path === undefined
+        ? []
+        : [placeOf(api.node, path, materialPaths(kcertFolderIn(api.flags, ca), ca))]
     })
+  }
+
+  /** Returns the same for the members on machines of external etcd that run. kcert has no files of its own there. */
+  private async machines(ca: CaName): Promise<readonly Place[]> {
+    const machines = ca === 'etcd' ? (this.site.inventory.etcd ?? []) : []
+    const found = await Promise.all(
+      machines.map(async ({ name }) => {
+        const running = await this.planes.runningEtcd(name).catch(onKcertError(() => undefined))
+        const path = running && flagsOf(running.argv)['trusted-ca-file']
+        return path === undefined ? [] : [placeOf(name, path, materialPaths(kcertFolderFor(path), ca))]
+      }),
+    )
+    return found.flat()
   }
 
   private async read(node: string, paths: readonly string[]): Promise<readonly FileContent[]> {
     return this.planes.node(node).readFiles(paths)
   }
+}
+
+interface Place {
+  readonly node: string
+  readonly paths: ReturnType<typeof materialPaths>
+  readonly own: readonly [certificate: string, key: string]
+}
+
+function placeOf(node: string, path: string, paths: Place['paths']): Place {
+  return { node, paths, own: [path, keyPathFor(path)] }
 }
 
 /** Returns the certificates with these digests in PEM. */

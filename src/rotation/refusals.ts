@@ -203,7 +203,7 @@ function keysElsewhere(observed: Observed<'components' | 'files'>, { changes }: 
 }
 
 /** Returns true when a node has the key of the old CA beside the CA file of its API server. */
-export function isKeyOnNode(
+function isKeyOnNode(
   observed: Observed<'components' | 'files'>,
   { ca, oldCa }: Pick<CaChange, 'ca' | 'oldCa'>,
 ): boolean {

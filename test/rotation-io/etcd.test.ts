@@ -340,6 +340,31 @@ test('external etcd: writes certificates on the machine of the member, and the C
   expect(keyAt(cp1, 'etcd/ca.key')).toBe(made!.publicKey.sha256)
 })
 
+test('external etcd: signs with the key on the machine of a member, if no control-plane node has it', async () => {
+  const nodes = externalNodes()
+  const [cp1, e1] = [nodes.get('cp1')!, nodes.get('e1')!]
+  const key = cp1.files.get(`${pki}/etcd/ca.key`)!
+  cp1.files.delete(`${pki}/etcd/ca.key`)
+  const before = await (await opened(nodes)).observe()
+  const why = ({ observed, target }: typeof before): string[] =>
+    etcdPlaybook
+      .preflight(observed, target, phaseOf(etcdPlaybook, 1))
+      .flatMap(({ what }) => (what.includes('has the key of') ? [what] : []))
+  expect(why(before)).toHaveLength(1)
+  await expect((await opened(nodes)).write(1)).rejects.toMatchObject({ code: 'KCERT_ROTATION_REFUSED' })
+  e1.files.set(`${pki}/etcd/ca.key`, key)
+  const argv = ['etcd', `--trusted-ca-file=${pki}/etcd/ca.crt`]
+  e1.processes = [{ program: 'etcd', pid: 7, startTicks: 1, startedAt: new Date(0), argv }]
+  const run = await opened(nodes)
+  expect(why(await run.observe())).toEqual([])
+  await run.write(1)
+  const [made] = certificatesAt(cp1, 'etcd/kcert/new/ca.crt')
+  expect(keyAt(cp1, 'etcd/kcert/old/ca.key')).toBe(certificatesAt(cp1, 'etcd/ca.crt')[0]!.publicKey.sha256)
+  await run.write(2)
+  await run.write(3)
+  expect(keyAt(e1, 'etcd/ca.key')).toBe(made!.publicKey.sha256)
+})
+
 test('external etcd: only the rotation of the CA of etcd observes the machines', async () => {
   const site = (await sitesOf(externalNodes()))()
   const { nodes, files } = await new SiteObserver(site).observe(sections)

@@ -7,7 +7,6 @@ import type { Phase, Refusal } from '../phase.ts'
 import {
   expiredCas,
   intermediates,
-  isKeyOnNode,
   sameKeys,
   unlikeNames,
   unreachableNodes,
@@ -29,7 +28,15 @@ import { beganWithUnknownClients } from '../target-reading.ts'
 import { etcdTestedMinors, untestedVersions } from '../tested-versions.ts'
 import { upgradeInProgress } from '../upgrades.ts'
 import { otherEndpoints } from './endpoints.ts'
-import { etcdLeafFiles, etcdNodes, isOfNewCa, servingFlags, trustFiles, trustFlags } from './members.ts'
+import {
+  caKeyFiles,
+  etcdLeafFiles,
+  etcdNodes,
+  isOfNewCa,
+  servingFlags,
+  trustFiles,
+  trustFlags,
+} from './members.ts'
 import { etcdRotation, etcdRow } from './phase-table.ts'
 import { quorumGaps } from './quorum.ts'
 
@@ -268,9 +275,12 @@ function keyElsewhere(observed: Snapshot, target: Target): readonly Refusal[] {
   const change = changeOf(target, 'etcd')
   // From phase 3 on, the key beside the CA is the new one.
   const isSigned = change?.bridge !== undefined && !isPlanned(change.bridge)
-  return when(change === undefined || !(isSigned || isKeyOnNode(observed, change)), {
+  const oldKeys = caKeyFiles(observed, trustFiles(observed)).filter(
+    ({ contains }) => contains.kind === 'key' && contains.spki === change?.oldCa.spki,
+  )
+  return when(change === undefined || !(isSigned || oldKeys.length > 0), {
     what: 'no control-plane node has the key of the etcd CA',
-    why: 'phase 1 signs the bridge certificate with it; copy it beside the file of --etcd-cafile on one control-plane node (mode 0600)',
+    why: 'phase 1 signs the bridge certificate with it; copy it beside the file of --etcd-cafile on one control-plane node, or beside the --trusted-ca-file of a member (mode 0600)',
     next,
   })
 }
