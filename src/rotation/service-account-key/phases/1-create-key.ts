@@ -1,19 +1,9 @@
-import type { Content, Task } from '../../action.ts'
+import type { Content, CopiedFile } from '../../action.ts'
+import { controlPlanes, distribution, withoutJoinSecret } from '../../distributing.ts'
 import { definePhase, inParts } from '../../phase.ts'
-import { clockGaps } from '../../phases/01-distribute.ts'
-import { kubeadmCerts } from '../../phases/drop-old/remains.ts'
-import { isProven } from '../../proof.ts'
-import {
-  apiServerOn,
-  type ComponentSnapshot,
-  fileAt,
-  fileKey,
-  type Observed,
-  onNode,
-} from '../../snapshot.ts'
-import type { KeyChange, Target } from '../../target.ts'
-import { inLanes, patch, probe, write } from '../../tasks.ts'
-import { indexing, puttingCopiesAside, restoreFiles } from '../../undo.ts'
+import { apiServerOn, type ComponentSnapshot, fileAt, type Observed } from '../../snapshot.ts'
+import type { KeyChange } from '../../target.ts'
+import { puttingCopiesAside, restoreFiles } from '../../undo.ts'
 import { delayIn, keyMaterial, keyPart, keyPaths, keysIn, signers } from '../keys.ts'
 import { keyRotation, keyRow } from '../phase-table.ts'
 
@@ -22,71 +12,33 @@ type Sees = 'nodes' | 'components' | 'files' | 'copies' | 'evidence' | 'kubeadm'
 const created = keyPart<Sees>((observed, target, key) => {
   // kcert's own files are deleted in the last phase.
   if (target.isDropping) return { gaps: [], steps: [] }
-  const nodes = controlPlanes(observed)
-  const [first, ...others] = nodes
-  const secret = observed.kubeadm?.certsSecret
+  const secret = withoutJoinSecret(observed, keyRotation)
+  const { gaps, steps } = keysAndCopies(key)
   return {
-    gaps: [
-      ...(secret === undefined
-        ? []
-        : [
-            {
-              at: 'Secret kube-system/kubeadm-certs',
-              what: 'would give a joining control-plane node the old key',
-            },
-          ]),
-      ...nodes.flatMap((node) => nodeGaps(observed, target, key, node)),
-    ],
-    steps: [
-      ...(secret === undefined ? [] : [patch(kubeadmCerts, secret, { kind: 'delete' })]),
-      // The first node runs alone because the new key is created there. The other nodes get copies of it.
-      ...(first === undefined ? [] : layOut(observed, first.name, key)),
-      ...inLanes(target.atOnce, others, ({ name }) => layOut(observed, name, key)),
-      ...inLanes(target.atOnce, nodes, ({ name }) => copy(observed, name)),
-    ],
+    gaps: [...secret.gaps, ...gaps(observed, target)],
+    steps: [...secret.steps, ...steps(observed, target)],
   }
 })
+
+const keysAndCopies = (key: KeyChange) =>
+  distribution<Sees>({
+    table: keyRotation,
+    nodes: controlPlanes,
+    missing: (observed, node) => missing(observed, node, key),
+    touched,
+  })
 
 export const createKey = definePhase<Sees>(keyRow('create-key'), {
   sees: ['nodes', 'components', 'files', 'copies', 'evidence', 'kubeadm'],
   ...inParts(created),
 
-  remarks: ({ kubeadm }) => [
-    ...(kubeadm?.certsSecret === undefined
-      ? []
-      : [
-          'kcert deletes Secret kubeadm-certs; to join a control-plane node after phase 8, run kubeadm init phase upload-certs --upload-certs',
-        ]),
+  remarks: (observed) => [
+    ...withoutJoinSecret(observed, keyRotation).remarks,
     'until phase 8 is complete, do not join a control-plane node: its keys would not match those of the others',
   ],
 
   undo: (copies, now) => [...restoreFiles(copies, now), ...puttingCopiesAside(now, keyRotation)],
 })
-
-function controlPlanes({ nodes }: Observed<'nodes'>) {
-  return nodes.filter(({ isControlPlane }) => isControlPlane)
-}
-
-function nodeGaps(
-  observed: Observed<Sees>,
-  target: Target,
-  key: KeyChange,
-  node: Observed<'nodes'>['nodes'][number],
-) {
-  const { name } = node
-  const isUncopied = uncopied(observed, name).length > 0
-  return [
-    ...clockGaps(node, target),
-    ...missing(observed, name, key).map(({ path }) => ({
-      at: fileKey(name, path),
-      what: 'not yet distributed',
-    })),
-    ...(isUncopied ? [{ at: name, what: 'files that will change are not yet copied' }] : []),
-    ...(!isUncopied && !isProven(observed, { kind: 'copies', node: name }, 0)
-      ? [{ at: name, what: 'copies not yet tested' }]
-      : []),
-  ]
-}
 
 /** Returns kcert's files that a node does not have yet. The public key of the old key shows later which one it was. */
 function missing(observed: Observed<'components' | 'files'>, node: string, { oldKey, newKey }: KeyChange) {
@@ -105,22 +57,18 @@ function missing(observed: Observed<'components' | 'files'>, node: string, { old
   return wanted.filter(({ path, key }) => keysIn(fileAt(observed, node, path)).join() !== key)
 }
 
-function layOut(observed: Observed<Sees>, node: string, key: KeyChange): readonly Task[] {
-  return missing(observed, node, key).map(({ path, content, mode }) =>
-    write(observed, node, path, content, mode),
-  )
-}
-
-/** Returns the files on a node that a later phase may change and that have no copy. An existing copy is not replaced. */
-function uncopied(observed: Observed<Sees>, node: string) {
-  const copied = new Set(onNode(observed.copies, node).flatMap(({ of }) => ('path' in of ? [of.path] : [])))
+/** Returns the files on a node that a later phase may change, by path. */
+function touched(observed: Observed<'components' | 'files'>, node: string): readonly CopiedFile[] {
   const files = signers(observed)
     .filter((one) => one.node === node)
     .flatMap((one) => filesOf(one))
   const byPath = new Map(files.map((file) => [file.path, file]))
   return [...byPath.values()]
-    .filter(({ path }) => !copied.has(path))
     .sort((a, b) => (a.path < b.path ? -1 : 1))
+    .map((one) => {
+      const file = fileAt(observed, node, one.path)
+      return { ...one, ...(file && { digest: file.digest }) }
+    })
 }
 
 function filesOf(one: ComponentSnapshot) {
@@ -128,14 +76,4 @@ function filesOf(one: ComponentSnapshot) {
     ...keyPaths(one).map((path) => ({ path })),
     ...(one.name === 'kube-apiserver' ? [{ path: one.definition, flags: delayIn(one) }] : []),
   ]
-}
-
-function copy(observed: Observed<Sees>, node: string): readonly Task[] {
-  const proof = { kind: 'copies', node } as const
-  const of = uncopied(observed, node).map((one) => {
-    const file = fileAt(observed, node, one.path)
-    return { ...one, ...(file && { digest: file.digest }) }
-  })
-  if (of.length > 0) return [indexing(node, { kind: 'copies', of }, keyRotation), probe(proof)]
-  return isProven(observed, proof, 0) ? [] : [probe(proof)]
 }
