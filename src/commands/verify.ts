@@ -1,4 +1,4 @@
-import { KcertCommand } from '../cli/base-command.ts'
+import { type FlagsOf, KcertCommand } from '../cli/base-command.ts'
 import * as Flag from '../cli/flags.ts'
 import { descriptorOf, readInput } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
@@ -145,14 +145,7 @@ The purposes of --purpose:
   }
 }
 
-interface VerifyFlags {
-  readonly roots?: readonly string[] | undefined
-  readonly intermediates?: readonly string[] | undefined
-  readonly context?: string | undefined
-  readonly at?: string | undefined
-  readonly purpose: Purpose
-  readonly name?: string | undefined
-}
+type VerifyFlags = FlagsOf<typeof Verify.flags>
 
 /** Returns the command with the same inputs and this purpose. No client certificate is valid for a host name. */
 function verifyCommand(leaf: string, flags: VerifyFlags): CommandLine {
