@@ -4,7 +4,6 @@ import {
   type ManifestSettings,
   manifestDefaults,
   manifestOf,
-  memoryOf,
   networkPolicy,
   partRoles,
   sharedObjects,
@@ -141,20 +140,18 @@ interface Deployment extends KubernetesObject {
   readonly spec: {
     readonly template: {
       readonly spec: {
-        readonly containers: readonly Readonly<Record<'name' | 'command' | 'env' | 'resources', unknown>>[]
+        readonly containers: readonly Readonly<Record<'name' | 'command', unknown>>[]
       }
     }
   }
 }
 
-/** Returns the strategic merge patch that sets the command, the environment and the resources of the container. */
+/** Returns the strategic merge patch that sets the command of the container. */
 function commandPatch(objects: readonly object[]): object {
   const { apiVersion, kind, metadata, spec } = objects.find(
     (object) => (object as KubernetesObject).kind === 'Deployment',
   ) as Deployment
-  const containers = spec.template.spec.containers.map(({ name, command, env, resources }) => ({
-    ...{ name, command, env, resources },
-  }))
+  const containers = spec.template.spec.containers.map(({ name, command }) => ({ name, command }))
   return {
     ...{ apiVersion, kind, metadata: { name: metadata.name, namespace: metadata.namespace } },
     spec: { template: { spec: { containers } } },
@@ -174,21 +171,11 @@ const tokens = {
   prometheusNamespace: '{{ .Values.prometheusNamespace | quote }}',
 }
 const token = (name: keyof typeof tokens): string => `@${name}@`
-const without = memoryOf({})
-const watching = memoryOf({ watch: { readSecrets: true } })
 /** Texts of the objects that depend on values. */
 const choices: readonly (readonly [text: string, action: string])[] = [
   [
     '- /etc/kcert/policy.yaml\n',
     '- {{ if .Values.policy }}/etc/kcert/policy.yaml{{ else }}{{ .Values.approve | quote }}{{ end }}\n',
-  ],
-  [
-    JSON.stringify(watching.nodeOptions),
-    `{{ if .Values.watch }}"${watching.nodeOptions}"{{ else }}"${without.nodeOptions}"{{ end }}`,
-  ],
-  [
-    JSON.stringify(watching.limit),
-    `{{ if .Values.watch }}"${watching.limit}"{{ else }}"${without.limit}"{{ end }}`,
   ],
   [
     'prometheus-pods: token\n',

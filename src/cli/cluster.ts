@@ -11,7 +11,11 @@ import { tellLine } from './tell-line.ts'
  * $KUBECONFIG merged, ~/.kube/config, the service account of the pod. The caller closes it. Nothing is sent to the server yet.
  * Throws KCERT_USAGE, KCERT_KUBECONFIG_UNUSABLE, KCERT_FILE_NOT_FOUND or KCERT_FILE_UNREADABLE.
  */
-export async function openClusterOf(context: Context, flags: ClusterFlags): Promise<Cluster> {
+export async function openClusterOf(
+  context: Context,
+  flags: ClusterFlags,
+  limits: Pick<ConnectionOptions, 'mostPageBytes'> = {},
+): Promise<Cluster> {
   const options = connectionOptions(context, flags)
   const { openCluster } = await import('../cluster/cluster.ts')
   return openCluster({
@@ -26,6 +30,7 @@ export async function openClusterOf(context: Context, flags: ClusterFlags): Prom
       asGroups: flags['as-group'],
     },
     ...options,
+    ...limits,
   })
 }
 

@@ -51,14 +51,18 @@ interface Surroundings {
   readonly failures: Failures
   readonly random: RandomBytes
   readonly pause: Pause
+  readonly mostPageBytes?: number | undefined
 }
 
 /** Calls to one API server: authentication, retries of repeatable calls, and errors as KcertErrors. */
 export class ApiClient {
   readonly #to: Surroundings
+  /** The limit of a page of a list; undefined for the default. */
+  readonly mostPageBytes: number | undefined
 
   constructor(to: Surroundings) {
     this.#to = to
+    this.mostPageBytes = to.mostPageBytes
   }
 
   /** Returns the JSON of the response. Throws StatusError when the server refuses the call, and KcertErrors otherwise. */

@@ -41,6 +41,8 @@ export interface ConnectionOptions {
   readonly random: RandomBytes
   /** Receives a warning about a kubeconfig that disables verification of the server. */
   readonly warn?: (text: string) => void
+  /** The limit of a page of a list (default 16 MiB), for a process with little memory. One object may have eight times as many bytes. */
+  readonly mostPageBytes?: number
   /** Replaces waiting in tests. */
   readonly pause?: Pause
 }
@@ -141,12 +143,12 @@ export function openPlace(
 }
 
 function openSelected(selected: SelectedContext, options: ConnectionOptions): Cluster {
-  const { surroundings, clock, random, requestTimeoutMs, pause = waiting } = options
+  const { surroundings, clock, random, requestTimeoutMs, mostPageBytes, pause = waiting } = options
   const server = serverOf(selected)
   const { contextName, files, kubectl } = selected
   const credentials = new Credentials(server, selected, surroundings, clock)
   const user = (): UserDescription => describeUser(selected, credentials.certificate)
-  const transport = new Transport(server, requestTimeoutMs)
+  const transport = new Transport(server, requestTimeoutMs, undefined, mostPageBytes && 8 * mostPageBytes)
   const failures = new Failures({
     server,
     clock,
@@ -156,7 +158,7 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     timeoutMs: requestTimeoutMs,
   })
   const clientOver = (over: Transport) =>
-    new ApiClient({ transport: over, credentials, failures, random, pause })
+    new ApiClient({ transport: over, credentials, failures, random, pause, mostPageBytes })
   const client = clientOver(transport)
   const objects = { ...objectsOf(client, pause), watch: watchOf(client, pause) }
   return {

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { expect, test } from 'vitest'
 import { fakeCluster } from '../../test/cluster/fake-cluster.ts'
@@ -229,6 +230,22 @@ test('lists objects that fill the limit of a page in smaller pages', async () =>
   expect(found.map((object) => (object as { metadata: { name: string } }).metadata.name)).toEqual(names)
   // Pages of 500, 125 and 31 would be larger than 16 MiB, and so would the rest after the first 7.
   expect(server.calls.length).toBeLessThan(10)
+})
+
+test('a process with little memory requests smaller pages, and no larger object', async () => {
+  const { server, open, folder } = await fakeCluster()
+  const mostPageBytes = 64 * 1024
+  const cluster = await open(join(folder, 'kubeconfig'), { mostPageBytes })
+  const names = Array.from({ length: 100 }, (_, index) => `map-${index + 100}`)
+  for (const name of names) server.put(maps, { metadata: { name }, data: { value: 'x'.repeat(8_000) } })
+  const found = await all(cluster.objects.list(maps))
+  expect(found.map((object) => (object as { metadata: { name: string } }).metadata.name)).toEqual(names)
+  // Pages of 7, after those of 500, 125 and 31. Each fourth page has twice as many, which is too large: then 3.
+  expect(server.calls.length).toBeLessThan(35)
+  server.put(maps, { metadata: { name: 'a-large' }, data: { value: 'x'.repeat(300_000) } })
+  expect(await all(cluster.objects.list(maps))).toHaveLength(101)
+  server.put(maps, { metadata: { name: 'a-huge' }, data: { value: 'x'.repeat(600_000) } })
+  expect(await failureOf(() => all(cluster.objects.list(maps)))).toMatchObject({ code: 'KCERT_UNREACHABLE' })
 })
 
 test('follows no redirect, so that no credential reaches another server', async () => {

@@ -56,6 +56,8 @@ export interface ObjectsApi {
 const pageSize = 500
 // 500 Nodes have about 9 MB, and a user may create CSRs of 2 MB. A larger page is requested again in smaller parts.
 const mostPageBytes = 16 * 1024 * 1024
+// After so many pages in a row, the next ones may have twice as many objects.
+const pagesBeforeMore = 4
 // Ten times the pages of half a million objects, since a server may send partly filled pages.
 const mostPages = 10_000
 const mostRestarts = 3
@@ -75,8 +77,10 @@ export interface Page {
   readonly next: string | undefined
 }
 
+type PageClient = Pick<ApiClient, 'call'> & Partial<Pick<ApiClient, 'mostPageBytes'>>
+
 /** Returns the objects of a cluster, without watches (watch.ts). */
-export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<ObjectsApi, 'watch'> {
+export function objectsOf(client: PageClient, pause: Pause): Omit<ObjectsApi, 'watch'> {
   const callForObject = async (
     method: ApiCall['method'],
     verb: string,
@@ -164,7 +168,7 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
  * that `isFirst`. Throws MalformedAnswer for an endless list.
  */
 export async function* pagesOf(
-  client: Pick<ApiClient, 'call'>,
+  client: PageClient,
   pause: Pause,
   resource: Resource,
   selection: Selection,
@@ -176,18 +180,20 @@ export async function* pagesOf(
   let seen = new Set<string>()
   let count = 0
   let limit = pageSize
+  let pagesOfLimit = 0
   for (let pages = 1; ; pages++) {
     if (pages > mostPages) throw new MalformedAnswer(purpose, `more than ${mostPages} pages`)
     try {
       const page = await readPage(client, resource, selection, { next, limit }, signal)
       yield { ...page, isFirst: next === undefined }
-      limit = Math.min(limit * 2, pageSize)
+      if (++pagesOfLimit % pagesBeforeMore === 0) limit = Math.min(limit * 2, pageSize)
       count += page.items.length
       if (page.next === undefined) return
       next = page.next
     } catch (error) {
       if (limit > 1 && error instanceof KcertError && error.cause instanceof TooLarge) {
         limit = Math.max(limit >> 2, 1)
+        pagesOfLimit = 0
         continue
       }
       const isTooOld = next !== undefined && statusIn(error) === 410
@@ -207,7 +213,7 @@ export async function* pagesOf(
 }
 
 async function readPage(
-  client: Pick<ApiClient, 'call'>,
+  client: PageClient,
   resource: Resource,
   { labelSelector, fieldSelector }: Selection,
   { next, limit }: { readonly next: string | undefined; readonly limit: number },
@@ -220,7 +226,7 @@ async function readPage(
     query: { limit: String(limit), continue: next, labelSelector, fieldSelector },
     isRepeatable: true,
     // An object alone may be as large as any other response.
-    mostBytes: limit > 1 ? mostPageBytes : undefined,
+    mostBytes: limit > 1 ? (client.mostPageBytes ?? mostPageBytes) : undefined,
     signal,
     purpose,
   })

@@ -20,7 +20,7 @@ const mostConnections = 64
 const idleMs = 30_000
 const lingerMs = 100
 // A page of 500 objects of half a MiB each. V8 does not support strings of 512 MiB.
-const mostBodyBytes = 256 * 1024 * 1024
+const defaultBodyBytes = 256 * 1024 * 1024
 
 export interface Exchange {
   readonly method: string
@@ -74,22 +74,24 @@ export class Transport {
   readonly #timeoutMs: number
   readonly #basePath: string
   readonly #route: Route | undefined
+  readonly #mostBodyBytes: number
   /** Established connections. */
   readonly #ready = new WeakSet<Socket>()
   readonly #agents = new Map<Access['tls'] | Access['proxyAgent'], HttpAgent>()
 
   /** `timeoutMs` is the timeout of one request; 0 for none. */
-  constructor(server: URL, timeoutMs: number, route?: Route) {
+  constructor(server: URL, timeoutMs: number, route?: Route, mostBodyBytes = defaultBodyBytes) {
     this.#server = server
     this.#timeoutMs = timeoutMs
     // A path in the URL belongs to a proxy in front of the API servers.
     this.#basePath = route === undefined ? server.pathname.replace(/\/+$/, '') : ''
     this.#route = route
+    this.#mostBodyBytes = mostBodyBytes
   }
 
   /** Returns the complete response. Throws Unanswered. */
   async exchange(exchange: Exchange, access: Access, signal?: AbortSignal): Promise<Answer> {
-    const { mostBytes = mostBodyBytes } = exchange
+    const { mostBytes = this.#mostBodyBytes } = exchange
     const { request, answered } = this.#send(exchange, access, signal)
     let isLate = false
     const giveUp = (): void => {

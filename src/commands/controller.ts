@@ -10,6 +10,9 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { logFormats, logLine } from '../output/log-line.ts'
 import { parseEndpoint } from '../tls/endpoint.ts'
 
+/** V8 needs many times the size of a page: its bytes, its text and its objects. The memory limit of the pods is 128 MiB. */
+const limits = { mostPageBytes: 2 * 1024 * 1024 }
+
 export default class Controller extends KcertCommand {
   static override summary = 'Run in a cluster: approve CSRs by a policy, and export metrics.'
 
@@ -69,16 +72,17 @@ code 4: the kubelet starts it again.`
         next: '--listen 127.0.0.1:9465',
       })
     const { context } = this
-    const cluster = await openClusterOf(context, flags)
+    const cluster = await openClusterOf(context, flags, limits)
     // The deadline for a renewal is 10 s.
     const leaseCluster = await openClusterOf(context, { ...flags, 'request-timeout': '4s' })
     // A call that never ends would keep its part of the scan from starting again.
     const { requestTimeoutMs } = connectionOptions(context, flags)
     const scanTimeoutMs = Math.min(requestTimeoutMs || intervalMs, intervalMs)
-    const scanCluster = await openClusterOf(context, {
-      ...flags,
-      'request-timeout': `${scanTimeoutMs / 1000}s`,
-    })
+    const scanCluster = await openClusterOf(
+      context,
+      { ...flags, 'request-timeout': `${scanTimeoutMs / 1000}s` },
+      limits,
+    )
     using interruption = interruptible()
     const watch = flags.watch ? { intervalMs, readSecrets: flags['watch-secrets'] } : undefined
     const settings = { approve: flags.approve, watch, leaseNamespace: flags.namespace, listen }

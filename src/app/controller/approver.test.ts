@@ -184,6 +184,18 @@ test('evaluates a pending request again after 5, 10 and 20 s, and tells only a n
   expect(results(one)).toEqual(['csr-1 skipped', 'csr-1 approved'])
 })
 
+test('deleted requests take no turn, so a later one does not wait behind them', async () => {
+  const one = start()
+  const deleted = Array.from({ length: 1_000 }, (_, index) => one.api.put(serving(`deleted-${index}`)))
+  for (const object of deleted) one.feed.push('ADDED', object)
+  for (const object of deleted) one.feed.push('DELETED', object)
+  one.add(serving('csr-1'))
+  await pass(1_000)
+  // The first one was being evaluated already.
+  expect(results(one)).toEqual(['deleted-0 approved', 'csr-1 approved'])
+  expect([...one.approver.pendingBy()]).toEqual([])
+})
+
 test('evaluates all pending requests at once with a new policy', async () => {
   let policies: typeof builtinPolicies = []
   const one = start({

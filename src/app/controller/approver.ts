@@ -118,7 +118,7 @@ export class Approver {
     if (typeof uid !== 'string' || typeof name !== 'string') return
     const request = type === 'DELETED' ? undefined : shapedRequest(object)
     if (request !== undefined && 'fault' in request) return
-    if (request === undefined || !isPending(request)) this.#pending.delete(uid)
+    if (request === undefined || !isPending(request)) this.#forget(uid)
     else if (!this.#pending.has(uid)) {
       const requester = requesterOf(request.spec.username)
       this.#pending.set(uid, {
@@ -132,6 +132,13 @@ export class Approver {
       })
       this.#enqueue(uid)
     }
+  }
+
+  /** Objects that are created and deleted in a loop must not fill the queue, nor take turns in it. */
+  #forget(uid: string): void {
+    const item = this.#pending.get(uid)
+    if (item?.isQueued) this.#queue.remove(item.requester, uid)
+    this.#pending.delete(uid)
   }
 
   #enqueue(uid: string): void {

@@ -14,6 +14,7 @@ import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { type Decisions, renderControllerMetrics } from '../../output/controller-metrics.ts'
 import type { LogEntry } from '../../output/log-line.ts'
 import { printable } from '../../output/terminal.ts'
+import { tuneForLittleMemory } from '../../system/engine.ts'
 import type { Endpoint } from '../../tls/endpoint.ts'
 import { approvalFactsOf } from '../csr/approval-facts.ts'
 import { metricsType, type ServedText, serveTexts } from '../kubelet/metrics-output.ts'
@@ -62,6 +63,7 @@ export async function runController(settings: ControllerSettings, ports: Control
   // A call in progress would be retried for much longer.
   const stop = (): unknown => setTimeout(() => process.exit(exitCodes.done), longestStopMs).unref()
   ports.ended.addEventListener('abort', stop)
+  tuneForLittleMemory()
   const { approve } = settings
   const source = approve === undefined ? undefined : await PolicySource.open(approve, ports.context)
   try {

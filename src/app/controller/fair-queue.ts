@@ -27,6 +27,12 @@ export class FairQueue {
     else keys.add(key)
   }
 
+  /** Removes a key before its turn. */
+  remove(owner: string, key: string): void {
+    const keys = this.#keysOf.get(owner)
+    if (keys?.delete(key) && keys.size === 0) this.#keysOf.delete(owner)
+  }
+
   /** Removes the next key and returns it; undefined if there is none. */
   take(): string | undefined {
     for (const [owner, keys] of this.#keysOf) {

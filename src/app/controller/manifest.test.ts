@@ -18,7 +18,13 @@ import { watchMetricRows } from '../../output/watch-metrics.ts'
 import { renderYamlDocuments } from '../../output/yaml.ts'
 import { builtinPoliciesOf } from '../csr/policies.ts'
 import { watchIntervalMs } from './flags.ts'
-import { checkImage, type ManifestSettings, manifestDefaults, manifestOf } from './manifest.ts'
+import {
+  checkImage,
+  type ManifestSettings,
+  manifestDefaults,
+  manifestOf,
+  memoryEnvironment,
+} from './manifest.ts'
 import { signerGrant } from './policy-rights.ts'
 import type { RbacRule } from './rbac.ts'
 import { rightText } from './rights.ts'
@@ -144,7 +150,7 @@ test('--watch runs with its flags', () => {
     '"kcert","controller","--approve","kubelet-serving","--watch","--watch-interval","10m","--watch-secrets","--namespace"',
   )
   expect(objects.map(({ kind }) => kind)).toContain('PrometheusRule')
-  expect(JSON.stringify(objects)).toContain('"limits":{"memory":"320Mi"}')
+  expect(JSON.stringify(objects)).toContain('"limits":{"memory":"128Mi"}')
 })
 
 test('in another namespace, alerts check the service account and the Lease there', () => {
@@ -246,27 +252,19 @@ test('Prometheus keeps the namespace of a Secret, and does not replace it with t
   expect(monitor).toMatchObject({ spec: { endpoints: [{ honorLabels: true }] } })
 })
 
-test('has the options and the limit that were measured', () => {
+test('has the environment and the limit that were measured, also with --watch', () => {
   const decision = readFileSync('docs/decisions/0017-controller.md', 'utf8')
-  const [row = '', options, resident] =
-    /\| the same cluster, with `NODE_OPTIONS='(.*)'` \| (\d+) MB \|/.exec(decision) ?? []
-  const [, limit] = /The limits are \d+ MB idle and (\d+) MiB for the large cluster/.exec(decision) ?? []
-  expect(row).not.toBe('')
-  const { spec } = objectsOf({}).find(({ kind }) => kind === 'Deployment') as unknown as {
-    spec: { template: { spec: { containers: [{ env: object[]; resources: { limits: object } }] } } }
+  const [, limit] = /^The limit of the pods is (\d+) MiB, with and without `--watch`/m.exec(decision) ?? []
+  for (const settings of [{}, { watch: { readSecrets: true } }]) {
+    const { spec } = objectsOf(settings).find(({ kind }) => kind === 'Deployment') as unknown as {
+      spec: { template: { spec: { containers: [{ env: object[]; resources: { limits: object } }] } } }
+    }
+    const [{ env, resources }] = spec.template.spec.containers
+    expect(env).toEqual(Object.entries(memoryEnvironment).map(([name, value]) => ({ name, value })))
+    expect(resources.limits).toEqual({ memory: `${limit}Mi` })
   }
-  const [{ env, resources }] = spec.template.spec.containers
-  expect(env).toEqual([{ name: 'NODE_OPTIONS', value: options }])
-  expect(resources.limits).toEqual({ memory: `${limit}Mi` })
-  expect(Number(resident) * 1e6).toBeLessThan(Number(limit) * 2 ** 20)
-})
-
-test('--watch has the heap that a page of ConfigMaps needs', () => {
-  const decision = readFileSync('docs/decisions/0017-controller.md', 'utf8')
-  const [, heap] = /with `--max-old-space-size=(\d+)`/.exec(decision) ?? []
-  const watched = JSON.stringify(objectsOf({ approve: undefined, watch: { readSecrets: false } }))
-  expect(watched).toContain(`"--max-old-space-size=${heap} --max-semi-space-size=1"`)
-  expect(Number(heap)).toBeGreaterThan(64)
+  for (const [name, value] of Object.entries(memoryEnvironment))
+    expect(decision).toContain(name === 'NODE_OPTIONS' ? `${name}='${value}'` : `${name}=${value}`)
 })
 
 interface NetworkPolicy {

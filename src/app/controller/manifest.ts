@@ -54,11 +54,15 @@ const policyFile = 'policy.yaml'
 const policyMap = `${controllerName}-policy`
 const httpPort = 9465
 const kubeletPort = 10_250
-// Without these, V8 lets the heap grow beyond the limit before it collects garbage. With 64 MB, a page of ConfigMaps with text that is
-// not Latin-1 ends --watch (docs/decisions/0017-controller.md).
-export const memoryOf = ({ watch }: Enabled): { readonly nodeOptions: string; readonly limit: string } => {
-  const [heapMb, limit] = watch === undefined ? [64, '128Mi'] : [128, '320Mi']
-  return { nodeOptions: `--max-old-space-size=${heapMb} --max-semi-space-size=1`, limit }
+/** Measured with test/bench/controller-memory.ts (docs/decisions/0017-controller.md). */
+export const memoryLimit = '128Mi'
+export const memoryEnvironment: Readonly<Record<string, string>> = {
+  // Without these, V8 lets the heap grow beyond the limit before it collects garbage.
+  NODE_OPTIONS: '--max-old-space-size=64 --max-semi-space-size=1',
+  // With its defaults, glibc keeps the memory of freed buffers.
+  MALLOC_ARENA_MAX: '1',
+  MALLOC_MMAP_THRESHOLD_: '131072',
+  MALLOC_TRIM_THRESHOLD_: '131072',
 }
 const labels = { 'app.kubernetes.io/name': controllerName }
 const selector = { matchLabels: labels }
@@ -175,7 +179,6 @@ function metadataOf(namespace: string, name: string = controllerName) {
 
 function deployment(settings: ManifestSettings, enabled: readonly string[]): object {
   const { approve, image, imagePullSecrets, namespace, replicas } = settings
-  const { nodeOptions, limit } = memoryOf(settings)
   const probe = (path: string, more: object) => ({ httpGet: { path, port: 'http' }, ...more })
   const hasPolicy = approve?.text !== undefined
   return {
@@ -221,11 +224,11 @@ function deployment(settings: ManifestSettings, enabled: readonly string[]): obj
                 ...['kcert', 'controller', ...enabled, '--namespace', namespace],
                 ...['--listen', `0.0.0.0:${httpPort}`, '--log-format', 'json'],
               ],
-              env: [{ name: 'NODE_OPTIONS', value: nodeOptions }],
+              env: Object.entries(memoryEnvironment).map(([name, value]) => ({ name, value })),
               ports: [{ name: 'http', containerPort: httpPort, protocol: 'TCP' }],
               livenessProbe: probe('/healthz', { periodSeconds: 20, failureThreshold: 3 }),
               readinessProbe: probe('/readyz', { periodSeconds: 10 }),
-              resources: { requests: { cpu: '10m', memory: '80Mi' }, limits: { memory: limit } },
+              resources: { requests: { cpu: '10m', memory: '80Mi' }, limits: { memory: memoryLimit } },
               securityContext: {
                 allowPrivilegeEscalation: false,
                 readOnlyRootFilesystem: true,

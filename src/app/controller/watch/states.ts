@@ -27,8 +27,8 @@ import type { PartSamples } from './part.ts'
 const timeoutMs = 3_000
 /** An explanation needs several calls. The other requests are counted without a reason. */
 const mostExplained = 100
-/** In JSON. Larger requests are not explained, because up to twice as many are kept as are explained. */
-const mostKeptLength = 65_536
+/** In JSON. Larger requests are not explained, because up to twice as many are kept as are explained. In memory they may have six times the size. */
+const mostKeptLength = 16_384
 
 interface Pending {
   readonly signer: string
