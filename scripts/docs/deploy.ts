@@ -96,7 +96,7 @@ function prometheusFiles(): [path: string, text: string][] {
   const metadata = { name: controllerName, namespace }
   return [
     ['prometheus/rules.yaml', renderYaml({ groups: alertGroups() })],
-    ['prometheus/prometheus-rule.yaml', renderYaml(prometheusRuleOf(metadata, namespace))],
+    ['prometheus/prometheus-rule.yaml', renderYaml(prometheusRuleOf(metadata))],
   ]
 }
 

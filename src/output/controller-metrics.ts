@@ -2,6 +2,7 @@ import { labelText, metric } from './metrics-text.ts'
 
 /** The state of `kcert controller`. Labels come from fixed sets of words, never from requests. */
 export interface ControllerMetrics {
+  readonly info: ControllerInfo
   readonly isLeader: boolean
   readonly leaseFailures: number
   /** Undefined without --approve. */
@@ -14,6 +15,16 @@ export interface ControllerMetrics {
   /** Undefined while unknown. */
   readonly missingRights: readonly Readonly<Record<'verb' | 'resource', string>>[] | undefined
   readonly residentBytes: number
+}
+
+/** How the controller was started, for the commands that alerts name. */
+interface ControllerInfo {
+  /** The built-in policies or the name of the policy file; empty without --approve. */
+  readonly approve: string
+  readonly watch: boolean
+  readonly watchSecrets: boolean
+  /** Of the controller and its Lease. */
+  readonly namespace: string
 }
 
 interface PolicyState {
@@ -34,7 +45,14 @@ export interface Decisions {
 /** Returns the metrics in Prometheus' text format. Unknown values have no sample. */
 export function renderControllerMetrics(state: ControllerMetrics): string {
   const { pending, decisions, events, missingRights, policy } = state
+  const { approve, watch, watchSecrets, namespace } = state.info
+  const started = {
+    ...{ approve, watch: String(watch), watch_secrets: String(watchSecrets) },
+    // Not "namespace": a scrape may set that to the one of the pod.
+    lease_namespace: namespace,
+  }
   return [
+    metric('controller_info', 'Always 1: how the controller was started.', [[labelText(started), 1]]),
     one('leader', 'Whether this replica is the leader (1) or not (0).', Number(state.isLeader)),
     one('lease_errors_total', 'Failed attempts to read or renew the Lease.', state.leaseFailures),
     ...(policy === undefined ? [] : policyMetrics(policy)),

@@ -1,19 +1,8 @@
+import { type Alert, checkController } from './alerts.ts'
 import { type Labels, labelText, metric } from './metrics-text.ts'
 
 // The metrics of `kcert controller --watch`. The controller, docs/metrics.md, the alert rules and the dashboard in deploy/ all
 // come from this table.
-
-export interface WatchAlert {
-  readonly name: string
-  /** PromQL, with the whole names of metrics. */
-  readonly expr: string
-  readonly for: string
-  readonly severity: 'warning' | 'critical'
-  /** What is wrong, with labels as Prometheus' templates write them. */
-  readonly summary: string
-  /** The next command. */
-  readonly next: string
-}
 
 interface WatchMetric {
   /** A sentence, which is also HELP in the output. */
@@ -21,7 +10,7 @@ interface WatchMetric {
   readonly labels: readonly string[]
   /** The stored value is a time in milliseconds, and the metric counts down to it. */
   readonly isRemaining?: true
-  readonly alerts?: readonly WatchAlert[]
+  readonly alerts?: readonly Alert[]
   /** A panel of the dashboard. */
   readonly panel?: { readonly title: string; readonly expr: string; readonly unit: string }
 }
@@ -30,12 +19,8 @@ const place = ['kind', 'namespace', 'name', 'entry'] as const
 const tenth = 'kcert_certificate_remaining_seconds < 0.1 * kcert_certificate_lifetime_seconds'
 const named = '{{ $labels.kind }} {{ $labels.namespace }} {{ $labels.name }} {{ $labels.entry }}'
 
-// Without --as, it would check the permissions of the person who is on call. prometheus-rule.ts adds another namespace.
-const checkAsController =
-  'kcert controller check --watch --as system:serviceaccount:kube-system:kcert-controller'
-
 /** Each rotation has a status command of its own, and `next` is one command. */
-const rotationStopped = (name: string, rotation: string, next: string): WatchAlert => ({
+const rotationStopped = (name: string, rotation: string, next: string): Alert => ({
   name,
   expr: `time() - kcert_rotation_entry_timestamp_seconds{rotation="${rotation}"} > 86400 and kcert_rotation_in_progress == 1`,
   for: '15m',
@@ -253,12 +238,12 @@ export const watchMetrics = {
     alerts: [
       {
         name: 'KcertScanMissing',
-        expr: 'absent(kcert_scan_last_success_timestamp_seconds) or time() - max by (part) (kcert_scan_last_success_timestamp_seconds) > 3600',
+        // A controller without --watch has no scan.
+        expr: '(absent(kcert_scan_last_success_timestamp_seconds) and on () kcert_controller_info{watch="true"}) or time() - max by (part) (kcert_scan_last_success_timestamp_seconds) > 3600',
         for: '15m',
         severity: 'critical',
-        summary:
-          'the controller does not run with --watch, or did not read {{ or $labels.part "any part" }} for an hour',
-        next: checkAsController,
+        summary: 'the controller did not read {{ or $labels.part "any part" }} for an hour',
+        next: checkController,
       },
     ],
   },
@@ -273,7 +258,7 @@ export const watchMetrics = {
         for: '15m',
         severity: 'warning',
         summary: 'the controller cannot read {{ $labels.part }}',
-        next: checkAsController,
+        next: checkController,
       },
     ],
     panel: { title: 'Parts of the scan that fail', expr: 'kcert_scan_failed', unit: 'short' },

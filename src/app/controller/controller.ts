@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { hostname } from 'node:os'
+import { basename } from 'node:path'
 import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { Context } from '../../cli/context.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
@@ -335,7 +336,14 @@ class Controller {
   #metrics(): string {
     const { lease, policy, watch, created, failed } = this.#counts
     const source = this.#source
+    const { approve = '', watch: watching, leaseNamespace } = this.#settings
     const own = renderControllerMetrics({
+      info: {
+        approve: basename(approve),
+        watch: watching !== undefined,
+        watchSecrets: watching?.readSecrets === true,
+        namespace: leaseNamespace,
+      },
       isLeader: this.#lease.isLeader(),
       leaseFailures: lease,
       policy: source && {

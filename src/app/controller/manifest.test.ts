@@ -153,14 +153,6 @@ test('--watch runs with its flags', () => {
   expect(JSON.stringify(objects)).toContain('"limits":{"memory":"128Mi"}')
 })
 
-test('in another namespace, alerts check the service account and the Lease there', () => {
-  const watching = { watch: { readSecrets: true }, prometheusRule: true }
-  const command = 'kcert controller check --watch -n certs --as system:serviceaccount:certs:kcert-controller'
-  const text = JSON.stringify(objectsOf({ ...watching, namespace: 'certs' }))
-  expect(text.split(command)).toHaveLength(3)
-  expect(text).not.toContain('serviceaccount:kube-system:')
-})
-
 test('rules of a file: each signer by name, nothing for a denial, no served certificates with names: node', () => {
   const own = granted(objectsOf({ approve: ofFile }), 'kube-system')
   expect(own.filter((right) => right.startsWith('approve'))).toEqual([
@@ -449,7 +441,6 @@ describe(`deploy/helm (${withHelm})`, () => {
       { image: exampleImage, approve: '' },
       { image: exampleImage, watch: 'true' },
       { image: exampleImage, watchSecrets: true },
-      { image: exampleImage, prometheusRule: true },
       { image: exampleImage, watch: true, webhookPorts: [] },
       { image: exampleImage, watch: true, webhookPorts: ['443'] },
       { image: exampleImage, prometheusNamespace: 'a\n  b: c' },

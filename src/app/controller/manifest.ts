@@ -30,7 +30,7 @@ export interface ManifestSettings extends Enabled {
   readonly prometheusPods: string
   /** Adds a ServiceMonitor of the Prometheus operator, and its Service. */
   readonly serviceMonitor: boolean
-  /** Adds a PrometheusRule of the Prometheus operator, with the alerts of --watch. */
+  /** Adds a PrometheusRule of the Prometheus operator, with the alerts. */
   readonly prometheusRule: boolean
 }
 
@@ -131,7 +131,7 @@ export function manifestOf(settings: ManifestSettings): readonly object[] {
           },
         ]),
     ...(serviceMonitor ? monitoring(namespace) : []),
-    ...(prometheusRule ? [prometheusRuleOf(metadataOf(namespace), namespace)] : []),
+    ...(prometheusRule ? [prometheusRuleOf(metadataOf(namespace))] : []),
   ]
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { renderControllerMetrics } from '../../output/controller-metrics.ts'
 import { watchMetrics } from '../../output/watch-metrics.ts'
 import { renderYaml } from '../../output/yaml.ts'
 import { alertGroups } from './prometheus-rule.ts'
@@ -53,6 +54,28 @@ const cases: Readonly<Record<string, readonly [firing: Series, quiet: Series]>> 
     { 'kcert_scan_last_success_timestamp_seconds{part="nodes"}': `60${steps}` },
     { 'kcert_scan_last_success_timestamp_seconds{part="nodes"}': '0+300x36' },
   ],
+  // Of two replicas, one is not the leader.
+  KcertControllerMissing: [
+    { 'kcert_controller_leader{pod="a"}': `0${steps}` },
+    { 'kcert_controller_leader{pod="a"}': `0${steps}`, 'kcert_controller_leader{pod="b"}': `1${steps}` },
+  ],
+  KcertPermissionMissing: [
+    { 'kcert_controller_missing_permission{verb="list",resource="secrets"}': `1${steps}` },
+    { kcert_controller_policy_valid: `1${steps}` },
+  ],
+  KcertPolicyUnusable: [
+    { kcert_controller_policy_valid: `0${steps}` },
+    { kcert_controller_policy_valid: `1${steps}` },
+  ],
+  // A restart of an API server is one or two failures.
+  KcertRequestsNotWatched: [
+    { kcert_controller_watch_errors_total: '0+3x36' },
+    { kcert_controller_watch_errors_total: '0x18 2x17' },
+  ],
+  KcertRequestLeftPending: [
+    { 'kcert_controller_pending_requests{reason="requester"}': `2${steps}` },
+    { 'kcert_controller_pending_requests{reason="no-policy"}': `2${steps}` },
+  ],
   KcertScanFailed: one('scan_failed{part="secrets"}', 1, 0),
   KcertScanLeftOut: one('scan_left_out{part="secrets"}', 3, 0),
 }
@@ -86,13 +109,29 @@ function rotation(name: string, isOpen: number): Series {
 
 const rules = alertGroups().flatMap(({ rules: some }) => some)
 
+const ownMetrics = renderControllerMetrics({
+  info: { approve: 'builtin', watch: true, watchSecrets: false, namespace: 'kube-system' },
+  isLeader: true,
+  leaseFailures: 0,
+  policy: { isUsable: true, loadedSeconds: 1, failures: 0 },
+  pending: new Map([['requester', 1]]),
+  decisions: [],
+  events: { created: 0, failed: 0 },
+  watchFailures: 0,
+  missingRights: [{ verb: 'list', resource: 'secrets' }],
+  residentBytes: 1,
+})
+
 test('each alert has a case, and names only metrics and labels of the table', () => {
   expect(Object.keys(cases).sort()).toEqual(rules.map(({ alert }) => alert).sort())
   for (const { expr, annotations } of rules) {
-    for (const [, name = ''] of expr.matchAll(/kcert_(\w+)/g)) expect(watchMetrics).toHaveProperty(name)
-    const named = [...expr.matchAll(/kcert_(\w+)/g)].flatMap(([, name]) => [
-      ...(watchMetrics[name as keyof typeof watchMetrics].labels as readonly string[]),
-    ])
+    const named = [...expr.matchAll(/kcert_(\w+)/g)].flatMap(([, name = '']) => {
+      if (!name.startsWith('controller_'))
+        return watchMetrics[name as keyof typeof watchMetrics].labels as readonly string[]
+      const [, labels] = new RegExp(`^kcert_${name}(\\S*) \\d+$`, 'm').exec(ownMetrics) ?? []
+      expect([name, labels]).toEqual([name, expect.any(String)])
+      return [...(labels ?? '').matchAll(/(\w+)=/g)].map(([, label = '']) => label)
+    })
     for (const [, label] of annotations.summary.matchAll(/\$labels\.(\w+)/g)) expect(named).toContain(label)
   }
 })
@@ -126,11 +165,50 @@ describe(`deploy/prometheus (${withPromtool})`, () => {
     (alert, [firing, quiet]) => {
       expect(fires(alert, firing)).toBe(true)
       expect(fires(alert, quiet)).toBe(false)
-      // Nothing is known then. Only the alert about a missing scan may fire.
-      expect(fires(alert, {})).toBe(alert === 'KcertScanMissing')
+      // Nothing is known then. Only the alert about a missing controller may fire.
+      expect(fires(alert, {})).toBe(alert === 'KcertControllerMissing')
     },
   )
+
+  test.skipIf(promtool === undefined)('an alert about the scan fires with --watch only', () => {
+    const started = (watch: boolean): Series => ({
+      [`kcert_controller_info{watch="${watch}"}`]: `1${steps}`,
+      'kcert_controller_leader{pod="a"}': `1${steps}`,
+    })
+    expect(fires('KcertScanMissing', started(true))).toBe(true)
+    expect(rules.filter(({ alert }) => fires(alert, started(false)))).toEqual([])
+  })
+
+  test.skipIf(promtool === undefined).each([
+    [
+      'approve="policy.yaml",watch="true",watch_secrets="true",lease_namespace="certs"',
+      '--approve policy.yaml --watch --watch-secrets -n certs --as system:serviceaccount:certs:kcert-controller',
+      'certs',
+    ],
+    [
+      'approve="",watch="true",watch_secrets="false",lease_namespace="kube-system"',
+      '--watch -n kube-system --as system:serviceaccount:kube-system:kcert-controller',
+      'kube-system',
+    ],
+  ])('the commands have the flags and the namespace of the controller: %s', (info, flags, namespace) => {
+    const commandOf = (alert: string, labels: object, series: Series): boolean => {
+      const { annotations } = rules.find((rule) => rule.alert === alert) ?? { annotations: { summary: '' } }
+      const summary = annotations.summary.replace(/\{\{ \$labels\.part \}\}/, 'secrets')
+      const next = alert === 'KcertScanFailed' ? `kcert controller check ${flags}` : logsIn(namespace)
+      const expected = { exp_labels: labels, exp_annotations: { summary, next } }
+      const all = { ...series, [`kcert_controller_info{${info}}`]: `1${steps}` }
+      return passes({ eval_time: '3h', alertname: alert, exp_alerts: [expected] }, all)
+    }
+    const failed = { severity: 'warning', part: 'secrets' }
+    expect(commandOf('KcertScanFailed', failed, { 'kcert_scan_failed{part="secrets"}': `1${steps}` })).toBe(
+      true,
+    )
+    expect(commandOf('KcertControllerMissing', { severity: 'critical' }, {})).toBe(true)
+  })
 })
+
+const logsIn = (namespace: string): string =>
+  `kubectl logs -n ${namespace} -l app.kubernetes.io/name=kcert-controller`
 
 /** Returns whether an alert fires. promtool accepts one of both expectations, and must reject the other. */
 function fires(alertname: string, series: Series): boolean {

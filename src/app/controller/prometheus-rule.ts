@@ -1,4 +1,5 @@
-import { type WatchAlert, watchMetricRows } from '../../output/watch-metrics.ts'
+import { type Alert, checkController, controllerAlerts } from '../../output/alerts.ts'
+import { watchMetricRows } from '../../output/watch-metrics.ts'
 
 interface AlertRule {
   readonly alert: string
@@ -8,11 +9,14 @@ interface AlertRule {
   readonly annotations: { readonly summary: string; readonly next: string }
 }
 
-/** Returns the group of the alert rules of --watch for a controller in a namespace, as Prometheus reads it from a file. */
-export function alertGroups(
-  namespace = 'kube-system',
-): readonly { readonly name: string; readonly rules: readonly AlertRule[] }[] {
-  const alerts = watchMetricRows.flatMap(([, { alerts: some = [] }]): readonly WatchAlert[] => some)
+/** Every alert, in the order of docs/metrics.md. Those about --watch do not fire without it. */
+export const alerts: readonly Alert[] = [
+  ...controllerAlerts,
+  ...watchMetricRows.flatMap(([, { alerts: some = [] }]): readonly Alert[] => some),
+]
+
+/** Returns the group of the alert rules, as Prometheus reads it from a file. */
+export function alertGroups(): readonly { readonly name: string; readonly rules: readonly AlertRule[] }[] {
   return [
     {
       name: 'kcert',
@@ -21,27 +25,40 @@ export function alertGroups(
         expr,
         for: pending,
         labels: { severity },
-        annotations: { summary, next: nextIn(namespace, next) },
+        annotations: { summary, next: nextOf(next) },
       })),
     },
   ]
 }
 
-/** Returns the command for a controller in another namespace: its service account and its Lease are there. */
-function nextIn(namespace: string, next: string): string {
-  if (namespace === 'kube-system') return next
-  return next.replace(
-    /--as system:serviceaccount:kube-system:/,
-    `-n ${namespace} --as system:serviceaccount:${namespace}:`,
-  )
+// Prometheus looks up where the controller runs and with which flags, also up to a day after it stopped. So the same rules fit every installation.
+const ofController = (text: string, otherwise: string): string =>
+  `{{ range query "topk(1, max_over_time(kcert_controller_info[1d]))" }}${text}{{ else }}${otherwise}{{ end }}`
+const label = (name: string): string => `{{ .Labels.${name} }}`
+const place = (namespace: string): string =>
+  ` -n ${namespace} --as system:serviceaccount:${namespace}:kcert-controller`
+// Without --as, it would check the permissions of the person who is on call.
+const checkFlags = ofController(
+  [
+    `{{ if .Labels.approve }} --approve ${label('approve')}{{ end }}`,
+    '{{ if eq .Labels.watch "true" }} --watch{{ end }}',
+    '{{ if eq .Labels.watch_secrets "true" }} --watch-secrets{{ end }}',
+    place(label('lease_namespace')),
+  ].join(''),
+  ` --watch${place('kube-system')}`,
+)
+
+function nextOf(next: string): string {
+  if (next === checkController) return `${next}${checkFlags}`
+  return next.replace('NAMESPACE', ofController(label('lease_namespace'), 'kube-system'))
 }
 
 /** Returns the same rules as an object of the Prometheus operator. */
-export function prometheusRuleOf(metadata: object, namespace: string): object {
+export function prometheusRuleOf(metadata: object): object {
   return {
     apiVersion: 'monitoring.coreos.com/v1',
     kind: 'PrometheusRule',
     metadata,
-    spec: { groups: alertGroups(namespace) },
+    spec: { groups: alertGroups() },
   }
 }

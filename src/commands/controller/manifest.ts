@@ -75,12 +75,7 @@ contain the names of namespaces, Secrets and other objects. RBAC of --watch gran
       default: manifestDefaults.prometheusPods,
     }),
     'service-monitor': Flag.boolean('add a ServiceMonitor of the Prometheus operator, and its Service'),
-    'prometheus-rule': Flag.boolean(
-      'add a PrometheusRule of the Prometheus operator, with the alerts of --watch',
-      {
-        dependsOn: ['watch'],
-      },
-    ),
+    'prometheus-rule': Flag.boolean('add a PrometheusRule of the Prometheus operator, with the alerts'),
     output: Flag.format(['yaml', 'json'], 'output format'),
   }
 
