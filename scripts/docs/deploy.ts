@@ -186,6 +186,29 @@ const choices: readonly (readonly [text: string, action: string])[] = [
   ],
 ]
 
+/** Blocks of the pod template that values replace: the first line, the lines below it, and what replaces them. */
+const podBlocks: readonly (readonly [block: RegExp, template: (lines: string) => string])[] = [
+  [
+    /^ {6}tolerations:\n(?: {8}.*\n)+/m,
+    () => `${fromValues(6, 'nodeSelector')}${fromValues(6, 'tolerations')}`,
+  ],
+  [
+    /^ {6}affinity:\n(?: {8}.*\n)+/m,
+    (lines) =>
+      `${fromValues(6, 'affinity').replace(/\{\{- end \}\}\n$/, '')}{{- else }}\n${lines}{{- end }}\n`,
+  ],
+  [/^ {10}resources:\n(?: {12}.*\n)+/m, () => fromValues(10, 'resources')],
+]
+
+/** Returns a field of an object with the YAML of a value, if the value is not empty. */
+function fromValues(spaces: number, name: string): string {
+  return [
+    `{{- with .Values.${name} }}\n`,
+    `${' '.repeat(spaces)}${name}:\n{{ toYaml . | indent ${spaces + 2} }}\n`,
+    '{{- end }}\n',
+  ].join('')
+}
+
 /** Parts of the objects that only some values need: a block of lines, and the action that opens it. */
 const conditions: readonly (readonly [lines: RegExp, action: string])[] = [
   [/^ +- protocol: TCP\n +port: \{\{ \. \}\}\n/m, 'range .Values.apiServerPorts'],
@@ -256,6 +279,10 @@ function objectsTemplate(): string {
   let text = `---\n${renderYamlDocuments(objects)}`
   for (const [name, action] of Object.entries(tokens)) text = replaced(text, `"@${name}@"`, action)
   for (const [from, action] of choices) text = replaced(text, from, action)
+  for (const [block, template] of podBlocks) {
+    if (!block.test(text)) throw new Error(`no object has ${block}`)
+    text = text.replace(block, template)
+  }
   for (const [lines, action] of conditions) {
     const [block] = lines.exec(text) ?? []
     if (block === undefined) throw new Error(`no object has ${lines}`)

@@ -144,6 +144,16 @@ test.each([false, true])(
   },
 )
 
+test('controllers in two namespaces have no object in common', () => {
+  const idsOf = (namespace: string): string[] =>
+    objectsOf({ namespace, watch: { readSecrets: true }, serviceMonitor: true, prometheusRule: true }).map(
+      ({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''} ${metadata.name}`,
+    )
+  const [first, second] = [idsOf('kube-system'), idsOf('certs')]
+  expect(first.filter((id) => second.includes(id))).toEqual([])
+  expect(new Set(first).size).toBe(first.length)
+})
+
 test('--watch runs with its flags', () => {
   const objects = objectsOf({ watch: { readSecrets: true }, watchInterval: '10m', prometheusRule: true })
   expect(JSON.stringify(objects.find(({ kind }) => kind === 'Deployment'))).toContain(
@@ -346,6 +356,14 @@ const isValid = new Ajv().compile(JSON.parse(readFileSync('deploy/helm/values.sc
 const defaultValues = parse(readFileSync('deploy/helm/values.yaml', 'utf8')) as object
 const validateValues = (values: object): boolean =>
   isValid({ ...defaultValues, image: exampleImage, ...values })
+interface Deployment {
+  readonly spec: {
+    readonly template: {
+      readonly spec: { readonly affinity: object; readonly containers: readonly [object] }
+    }
+  }
+}
+
 const withHelm = labHelm === undefined ? 'skipped: the lab built no helm' : 'helm'
 const withoutApproval = { approve: undefined, watch: { readSecrets: false } }
 describe(`deploy/helm (${withHelm})`, () => {
@@ -388,6 +406,29 @@ describe(`deploy/helm (${withHelm})`, () => {
     const namespace = settings.namespace ?? 'kube-system'
     const rendered = helm('template', 'kcert', 'deploy/helm', '-n', namespace, ...flags)
     expect(documentsIn(rendered)).toEqual(sorted(objectsOf(settings)))
+  })
+
+  test.skipIf(labHelm === undefined)('values replace the resources and the placement of the pods', () => {
+    const placement = {
+      resources: { requests: { cpu: '20m', memory: '100Mi' }, limits: { memory: '256Mi', cpu: 1 } },
+      nodeSelector: { 'example.com/pool': 'system' },
+      tolerations: [{ key: 'dedicated', operator: 'Equal', value: 'system', effect: 'NoExecute' }],
+      affinity: {
+        nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } },
+      },
+    }
+    writeFileSync(join(folder, 'placement.json'), JSON.stringify(placement))
+    const render = (...flags: readonly string[]): Deployment =>
+      documentsIn(helm('template', 'kcert', 'deploy/helm', '-n', 'kube-system', ...flags)).find(
+        (object) => (object as { kind?: string }).kind === 'Deployment',
+      ) as Deployment
+    const { resources, ...ofPod } = placement
+    const { spec } = render('-f', join(folder, 'placement.json')).spec.template
+    expect(spec).toMatchObject(ofPod)
+    expect(Object.keys(spec.affinity)).toEqual(['nodeAffinity'])
+    expect(spec.containers).toMatchObject([{ resources }])
+    const bare = render('--set', 'tolerations=null,resources=null').spec.template.spec
+    expect([bare, bare.containers[0]].filter((one) => 'tolerations' in one || 'resources' in one)).toEqual([])
   })
 
   test.skipIf(labHelm === undefined)('has no finding of helm lint, with all parts', () => {
@@ -448,10 +489,18 @@ describe(`deploy/helm (${withHelm})`, () => {
       { image: exampleImage, prometheusPods: '' },
       { image: exampleImage, prometheusPods: 'app=a\nb: c' },
       { image: exampleImage, prometheusPods: { app: 'a' } },
+      { resources: { limits: { memory: '128 Mi' } } },
+      { resources: { limit: { memory: '128Mi' } } },
+      { resources: { limits: { nvidia: 1 } } },
+      { nodeSelector: { pool: 1 } },
+      { tolerations: [{ key: 'a', effect: 'NoRun' }] },
+      { affinity: { podAntiafinity: {} } },
     ])
       expect([wrong, validateValues(wrong)]).toEqual([wrong, false])
     for (const right of [
       { watch: true, approve: '' },
+      { resources: {}, nodeSelector: { pool: 'a' }, tolerations: [{ operator: 'Exists' }] },
+      { affinity: { nodeAffinity: {} } },
       { watch: true, watchSecrets: true, prometheusRule: true },
     ])
       expect([right, validateValues(right)]).toEqual([right, true])

@@ -38,7 +38,8 @@ const apiGroup = 'rbac.authorization.k8s.io'
 /** Returns the roles of a part that grant its rows to the service account in a namespace, each with its binding. */
 export function rolesOf(part: Part, needed: readonly NeededRights[], accountNamespace: string): object[] {
   const rights = needed.flatMap((row) => (row.part === part ? row.rights : []))
-  const name = `${controllerName}-${part}`
+  // Another controller in another namespace has roles of its own. Those of the election are in its namespace.
+  const name = [controllerName, part, ...(part === 'election' ? [] : [accountNamespace])].join('-')
   return byNamespace(rights).flatMap(([namespace, some]) => {
     const kind = namespace === undefined ? 'ClusterRole' : 'Role'
     const metadata = { name, ...(namespace !== undefined && { namespace }) }
