@@ -1,9 +1,11 @@
 import { RotationCommand } from '../app/rotate-ca/command.ts'
-import { rotationConsentFlags, rotationPlaceFlags, rotationSettingsFlags } from '../app/rotate-ca/flags.ts'
-import type { RetirementFlags } from '../app/rotate-ca/site.ts'
+import {
+  oldKeyFlags,
+  rotationConsentFlags,
+  rotationPlaceFlags,
+  rotationSettingsFlags,
+} from '../app/rotate-ca/flags.ts'
 import * as Flag from '../cli/flags.ts'
-import { stdoutView } from '../cli/view.ts'
-import type { ExitCode } from '../errors/codes.ts'
 import { phaseTable } from '../rotation/phase-table.ts'
 
 // soak and trust-reloading-clients have defaults, so oclif would report a conflict every time. --ca etcd selects another journal.
@@ -100,14 +102,7 @@ yourself.`
       exclusive: ['phase', 'all'],
     }),
     all: Flag.boolean('run all twelve phases', { exclusive: ['phase', 'through'] }),
-    'archive-old-key': Flag.value(
-      'DIR',
-      "after phase 12: save the old CA's key and certificate in this folder (key mode 0600), read the key back, and delete it from the nodes",
-      { exclusive: [...phaseFlags, 'destroy-old-key'] },
-    ),
-    'destroy-old-key': Flag.boolean("after phase 12: overwrite and delete the old CA's key on every node", {
-      exclusive: [...phaseFlags, 'archive-old-key'],
-    }),
+    ...oldKeyFlags("the old CA's key and certificate", phaseFlags),
     ...rotationConsentFlags,
     'by-runbook': Flag.boolean(
       'do not change nodes; print which scripts of `rotate-ca runbook` to run next, and do the rest',
@@ -120,21 +115,7 @@ yourself.`
   protected override async perform() {
     const { flags } = await this.parse(RotateCa)
     const { phasesOf } = await import('../app/rotate-ca/settings.ts')
-    const { 'archive-old-key': folder, 'destroy-old-key': destroys } = flags
-    if (folder !== undefined || destroys) return this.retireOldKeys(flags, folder)
+    if (flags['archive-old-key'] !== undefined || flags['destroy-old-key']) return this.retireOldKeys(flags)
     return this.runAsked(flags, phasesOf(flags))
-  }
-
-  private async retireOldKeys(
-    flags: RetirementFlags & { readonly output: 'text' | 'json' | 'yaml' },
-    folder: string | undefined,
-  ): Promise<ExitCode> {
-    const { renderOldKeys } = await import('../output/rotation/old-keys.ts')
-    const { retireKeys } = await import('../app/rotate-ca/site.ts')
-    const view = await stdoutView(this.context)
-    const { report, exit } = await retireKeys(this.context, flags, folder, (plan) =>
-      renderOldKeys(plan, view),
-    )
-    return this.show(flags.output, report, renderOldKeys, { exit })
   }
 }

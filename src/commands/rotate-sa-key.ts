@@ -1,9 +1,15 @@
-import { rotationConsentFlags } from '../app/rotate-ca/flags.ts'
+import { oldKeyFlags, rotationConsentFlags } from '../app/rotate-ca/flags.ts'
 import { KeyRotationCommand } from '../app/rotate-sa-key/command.ts'
 import { keyPlaceFlags, keySettingsFlags } from '../app/rotate-sa-key/flags.ts'
 import * as Flag from '../cli/flags.ts'
 import type { ExitCode } from '../errors/codes.ts'
 import { keyRotation } from '../rotation/service-account-key/phase-table.ts'
+
+// soak has a default, so oclif would report a conflict every time.
+const phaseFlags = [
+  ...['phase', 'through', 'all', 'pause-between'],
+  ...Object.keys(keySettingsFlags).filter((name) => name !== 'soak'),
+]
 
 export default class RotateSaKey extends KeyRotationCommand {
   static override summary = 'Rotate the service account key in eight phases, without rejecting a valid token.'
@@ -31,13 +37,17 @@ kcert audit. --proof pods compares the start time of each pod.
 With --reason compromise, phase 4 drops the old key at once. The plan says which clients the API servers then reject, and for how long.
 
 You can roll back phases 1 to 7 with kcert rotate-sa-key rollback. A lock on this machine and a Lease in the cluster prevent a second
-rotation at the same time. The journal contains key IDs and paths, but no keys and no tokens.`
+rotation at the same time. The journal contains key IDs and paths, but no keys and no tokens.
+
+After phase 8, the old key stays on control-plane nodes until you run --archive-old-key or --destroy-old-key. It is in kcert's copies,
+readable only by root. kcert overwrites a file in place and then deletes it. SSDs and copy-on-write disks may still keep the bytes. Delete
+backups of nodes, and snapshots of disks and etcd, yourself.`
 
   static override exitCodes = KeyRotationCommand.exitsOf({
     ...Flag.clusterExits,
     done: 'the phases are complete, or the state was shown',
     usage: 'wrong usage, or no inventory',
-    no: 'a phase is incomplete, declined or stopped by Ctrl-C',
+    no: 'a phase is incomplete, declined or stopped by Ctrl-C, or an old key was found after its removal',
     unreachable: 'the cluster or a node did not answer, or another kcert is running; run the command again',
     refused:
       'refused: out of order, drift, a token would be rejected, or no terminal to confirm on (use --yes)',
@@ -49,6 +59,10 @@ rotation at the same time. The journal contains key IDs and paths, but no keys a
     'Run one phase, after confirmation': 'kcert rotate-sa-key --phase 2',
     'Run all phases that can be rolled back, from a script': 'kcert rotate-sa-key --through 7 --yes',
     'Drop a leaked key at once': 'kcert rotate-sa-key --all --reason compromise',
+    'List the nodes that still have the old key after phase 8':
+      'kcert rotate-sa-key --destroy-old-key --dry-run',
+    'Move the old key from the nodes to a folder of this machine after phase 8':
+      'kcert rotate-sa-key --archive-old-key /media/vault/old-sa-key',
   })
 
   static override flags = {
@@ -61,6 +75,7 @@ rotation at the same time. The journal contains key IDs and paths, but no keys a
       exclusive: ['phase', 'all'],
     }),
     all: Flag.boolean('run all eight phases', { exclusive: ['phase', 'through'] }),
+    ...oldKeyFlags('the old key', phaseFlags),
     ...rotationConsentFlags,
     ...keyPlaceFlags,
     ...keySettingsFlags,
@@ -69,6 +84,7 @@ rotation at the same time. The journal contains key IDs and paths, but no keys a
 
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(RotateSaKey)
+    if (flags['archive-old-key'] !== undefined || flags['destroy-old-key']) return this.retireOldKeys(flags)
     const { phasesOf } = await import('../app/rotate-ca/settings.ts')
     return this.runAsked(flags, phasesOf(flags, keyRotation))
   }

@@ -1,28 +1,33 @@
-import { commandLine } from '../errors/command-line.ts'
+import { commandLine, fixed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Digest } from './certificate-record.ts'
-import { changesIn, isOfFinished, type JournalEntry } from './journal.ts'
-import { folderOn, keyPathFor } from './material.ts'
+import { isOfFinished, type JournalEntry, rememberedIn } from './journal.ts'
+import { copyPath, folderOn, keyPathFor } from './material.ts'
 import type { PhaseTable } from './phase-table.ts'
+import { keyPaths } from './service-account-key/keys.ts'
 import {
   apiServerOn,
   type ComponentSnapshot,
   fileAt,
+  fileKey,
   type Observed,
   onNode,
   type ParsedContent,
 } from './snapshot.ts'
 
-// The old CA's key after its rotation. The key stays in the copies on the nodes until the operator archives or destroys it. kcert
-// never does either without a command.
+// The keys of the old CAs, or the old service account key, after the rotation. They stay in the copies on the nodes until the operator
+// archives or destroys them. kcert never does either without a command.
 
-/** A CA whose key can be archived or destroyed. */
-export interface OldCa {
-  readonly ca: string
-  readonly subject: string
-  /** Digest of the CA certificate. */
-  readonly digest: Digest
+/** A replaced key, which can be archived or destroyed. */
+export interface OldKey {
   readonly spki: Digest
+  /** The CA that it belonged to; absent for the service account key. */
+  readonly ca?: {
+    readonly name: string
+    readonly subject: string
+    /** Digest of the CA certificate. */
+    readonly digest: Digest
+  }
 }
 
 /** A file in kcert's own folders on a node. */
@@ -34,7 +39,7 @@ export interface KeyFile {
   readonly spki?: Digest
 }
 
-/** Where a node may store the old CA's key. */
+/** Where a node may store an old key. */
 export interface KeyPlaces {
   /** kcert's own folders; their subfolders are searched too. */
   readonly folders: readonly string[]
@@ -49,7 +54,7 @@ export interface FoundKeys {
   readonly encrypted: readonly string[]
 }
 
-/** Finds, reads and destroys files with an old CA's key on nodes. */
+/** Finds, reads and destroys files with an old key on nodes. */
 export interface OldKeyFiles {
   /** Searches for these keys and for encrypted ones. Throws KCERT_NODE_UNREACHABLE. */
   find(node: string, places: KeyPlaces, spkis: ReadonlySet<Digest>): Promise<FoundKeys>
@@ -73,38 +78,83 @@ export interface KeyArchive {
 /** kcert's own folder on every node. */
 const ownFolder = '/var/lib/kcert'
 
-/** Returns the old CAs of the rotation in the journal. Throws KCERT_ROTATION_REFUSED if the rotation is not finished. */
-export function oldCasOf(history: readonly JournalEntry[], table: PhaseTable): readonly OldCa[] {
-  const changes = changesIn(history, table)
-  if (!isOfFinished(history, table) || changes.length === 0) throw notFinished(history)
-  for (const { ca, oldCa, newCa } of changes)
-    if (oldCa.spki === newCa.spki)
-      throw new KcertError('KCERT_ROTATION_REFUSED', `the new ${ca} CA has the key of the old one`, {
-        why: 'the key in use is the only key',
-        next: 'kcert rotate-ca --phase 1',
-      })
-  return changes.map(({ ca, oldCa: { subject, digest, spki } }) => ({ ca, subject, digest, spki }))
+/** Returns the keys that the rotation in the journal replaces. */
+export function oldKeysIn(history: readonly JournalEntry[], table: PhaseTable): readonly OldKey[] {
+  const { changes, key } = rememberedIn(history, table)
+  const ofCas = changes.map(({ ca: name, oldCa: { subject, digest, spki } }) => {
+    return { spki, ca: { name, subject, digest } }
+  })
+  return key === undefined ? ofCas : [...ofCas, { spki: key.oldKey }]
 }
 
-/** Throws KCERT_ROTATION_REFUSED when a component uses one of these keys, or when no API server was observed. */
-export function checkNotInUse(observed: Observed<'components' | 'files'>, olds: readonly OldCa[]): void {
-  const uses = usedKeys(observed)
-  if (uses.size === 0) {
-    throw new KcertError('KCERT_NODE_UNREACHABLE', "no API server's CA could be read", {
-      why: 'kcert checks the CA files of the API servers to find out whether a key is still in use; restore a control-plane node first',
+/** Returns the keys that the finished rotation in the journal replaced. Throws KCERT_ROTATION_REFUSED if it is not finished. */
+export function retirableKeys(history: readonly JournalEntry[], table: PhaseTable): readonly OldKey[] {
+  const olds = oldKeysIn(history, table)
+  if (!isOfFinished(history, table) || olds.length === 0) throw notFinished(history, table)
+  const { changes, key } = rememberedIn(history, table)
+  const news = new Set([...changes.map(({ newCa }) => newCa.spki), key?.newKey])
+  for (const old of olds)
+    if (news.has(old.spki))
+      throw new KcertError('KCERT_ROTATION_REFUSED', `the ${nameOfKey(old)} is also the new key`, {
+        why: 'the key in use is the only key',
+        next: commandLine`${fixed(table.command)} --phase 1`,
+      })
+  return olds
+}
+
+/** Returns which key it is: "key of the old cluster CA" or "old service account key". */
+export function nameOfKey({ ca }: Pick<OldKey, 'ca'>): string {
+  return ca === undefined ? 'old service account key' : `key of the old ${ca.name} CA`
+}
+
+/**
+ * Throws KCERT_ROTATION_REFUSED when a component uses one of these keys, and KCERT_NODE_UNREACHABLE when it is not known which keys the
+ * API servers use.
+ */
+export function checkNotInUse(
+  observed: Observed<'components' | 'files'>,
+  olds: readonly OldKey[],
+  { command, replaces }: PhaseTable,
+): void {
+  const ofCas = usesOf(observed, (component) => Object.values(caPathsOf(component)).flat())
+  const ofTokens = usesOf(observed, keyPaths)
+  const { found, unread } = replaces === 'CA' ? { ...ofCas, unread: [] } : ofTokens
+  if (found.size === 0 || unread.length > 0) {
+    const what = replaces === 'CA' ? 'CA' : 'service account key'
+    throw new KcertError('KCERT_NODE_UNREACHABLE', unread[0] ?? `no API server's ${what} could be read`, {
+      why: `kcert checks the ${what} files of the API servers to find out whether a key is still in use; restore a control-plane node first`,
       next: 'kubectl get nodes',
     })
   }
-  for (const { ca, spki } of olds) {
-    const where = uses.get(spki)
+  for (const old of olds) {
+    const where = ofCas.found.get(old.spki) ?? ofTokens.found.get(old.spki)
     if (where === undefined) continue
-    const why = 'kcert neither archives nor destroys a key that is in use'
-    const next = 'kcert rotate-ca status'
-    throw new KcertError('KCERT_ROTATION_REFUSED', `the old key of the ${ca} CA is in use: ${where}`, {
-      why,
-      next,
+    throw new KcertError('KCERT_ROTATION_REFUSED', `the ${nameOfKey(old)} is in use: ${where}`, {
+      why: 'kcert neither archives nor destroys a key that is in use',
+      next: commandLine`${fixed(command)} status`,
     })
   }
+}
+
+/** Throws KCERT_ROTATION_REFUSED when one of these files is a copy that the rollback of a later rotation needs. */
+export function checkNotForRollback(
+  { copies }: Observed<'copies'>,
+  files: readonly { readonly node: string; readonly path: string }[],
+  { command }: PhaseTable,
+): void {
+  const needed = new Set(
+    copies.flatMap(({ node, digest }) => (digest === undefined ? [] : [fileKey(node, copyPath(digest))])),
+  )
+  const file = files.find(({ node, path }) => needed.has(fileKey(node, path)))
+  if (file === undefined) return
+  throw new KcertError(
+    'KCERT_ROTATION_REFUSED',
+    `a rollback needs the key in ${fileKey(file.node, file.path)}`,
+    {
+      why: 'another rotation copied it and is not finished; finish that rotation first',
+      next: commandLine`${fixed(command)} status`,
+    },
+  )
 }
 
 const caFlags = [
@@ -115,17 +165,21 @@ const caFlags = [
   'cluster-signing-cert-file',
 ] as const
 
-/** Returns where each CA key is in use: a component trusts its CA, or signs with it. */
-function usedKeys(observed: Observed<'components' | 'files'>): ReadonlyMap<Digest, string> {
-  const uses = new Map<Digest, string>()
+/** Returns where each key is in use, by its digest, and the files of which the keys are not known. */
+function usesOf(
+  observed: Observed<'components' | 'files'>,
+  pathsOf: (component: ComponentSnapshot) => readonly string[],
+) {
+  const found = new Map<Digest, string>()
+  const unread: string[] = []
   for (const component of observed.components) {
-    const { trusted, keys } = caPathsOf(component)
-    for (const path of [...trusted, ...keys]) {
-      const used = spkisIn(fileAt(observed, component.node, path)?.contains, observed)
-      for (const spki of used) uses.set(spki, `${component.id} reads ${path}`)
+    for (const path of pathsOf(component)) {
+      const spkis = spkisIn(fileAt(observed, component.node, path)?.contains, observed)
+      for (const spki of spkis) found.set(spki, `${component.id} reads ${path}`)
+      if (spkis.length === 0) unread.push(`${component.id} reads ${path}, which could not be read`)
     }
   }
-  return uses
+  return { found, unread }
 }
 
 /** Returns the CA files of a component, and the paths where their keys may be. */
@@ -135,12 +189,13 @@ function caPathsOf({ flags }: ComponentSnapshot) {
 }
 
 function spkisIn(content: ParsedContent | undefined, { certificates }: Observed<'files'>): readonly Digest[] {
+  if (content?.kind === 'public-keys') return content.keys
   const own = content?.kind === 'key' || content?.kind === 'pair' ? [content.spki] : []
   const its = content?.kind === 'certificates' || content?.kind === 'pair' ? content.certificates : []
   return [...own, ...its.flatMap((digest) => certificates.get(digest)?.spki ?? [])]
 }
 
-/** Returns where a node may store the old CA's key. */
+/** Returns where a node may store an old key. */
 export function keyPlaces(observed: Observed<'components' | 'kubelets'>, node: string): KeyPlaces {
   const ofComponents = onNode(observed.components, node).flatMap((component) => caPathsOf(component).keys)
   const ofKubelets = onNode(observed.kubelets, node).map(({ clientCaFile }) => keyPathFor(clientCaFile))
@@ -151,7 +206,7 @@ export function keyPlaces(observed: Observed<'components' | 'kubelets'>, node: s
 }
 
 /** Returns why an encrypted key is skipped, and the command that identifies it with its password. */
-export function whyEncrypted(path: string, olds: readonly OldCa[]) {
+export function whyEncrypted(path: string, olds: readonly OldKey[]) {
   const spkis = olds.map(({ spki }) => spki).join(' or ')
   return {
     why: [
@@ -163,21 +218,22 @@ export function whyEncrypted(path: string, olds: readonly OldCa[]) {
   }
 }
 
-/** Returns the file names of a CA's key and certificate in the archive. */
-export function archiveNames({ ca, spki }: OldCa): { readonly key: string; readonly certificate: string } {
-  const name = `${ca === 'cluster' ? 'ca' : `${ca}-ca`}-old-${spki.slice(0, 12)}`
+/** Returns the file names of a key, and of its CA's certificate, in the archive. */
+export function archiveNames({ ca, spki }: OldKey): { readonly key: string; readonly certificate: string } {
+  const stem = ca === undefined ? 'sa' : ca.name === 'cluster' ? 'ca' : `${ca.name}-ca`
+  const name = `${stem}-old-${spki.slice(0, 12)}`
   return { key: `${name}.key`, certificate: `${name}.crt` }
 }
 
-function notFinished(history: readonly JournalEntry[]): KcertError {
+function notFinished(history: readonly JournalEntry[], { command }: PhaseTable): KcertError {
   if (history.length === 0) {
     return new KcertError('KCERT_ROTATION_REFUSED', 'no journal of a finished rotation', {
       why: 'the journal identifies the old key; neither this machine nor the cluster has it (pass --journal FILE)',
-      next: 'kcert rotate-ca status',
+      next: commandLine`${fixed(command)} status`,
     })
   }
   return new KcertError('KCERT_ROTATION_REFUSED', 'the rotation is not finished', {
-    why: "a rollback needs the old CA's key until phase 12 is complete",
-    next: commandLine`kcert rotate-ca`,
+    why: 'a rollback needs the old key until the last phase is complete',
+    next: commandLine`${fixed(command)}`,
   })
 }

@@ -71,7 +71,8 @@ const runSchema = v.object({
 const keyFileSchema = v.object({
   node: text,
   path: text,
-  ca: optionalField(text, 'absent if the key is already overwritten'),
+  ca: optionalField(text, 'the old CA; absent if its key is already overwritten'),
+  keyId: optionalField(text, 'ID of the old service account key; absent if it is already overwritten'),
 })
 
 const keptKeysSchema = described(
@@ -84,7 +85,7 @@ const keptKeysSchema = described(
     archive: text,
     destroy: text,
   }),
-  "files with the old CA's key after the rotation, on the nodes that answered, and the commands that archive or destroy it",
+  'files with an old key after the rotation, on the nodes that answered, and the commands that archive or destroy it',
 )
 
 export const rotationStatusSchema = v.object({
@@ -237,13 +238,14 @@ export const rotationOldKeysSchema = v.object({
   action: v.picklist(['archive', 'destroy']),
   outcome: described(
     v.picklist(['nothing-left', 'planned', 'declined', 'done', 'incomplete']),
-    'incomplete: a node did not answer and may have more keys, or a key is encrypted',
+    'incomplete: a node did not answer and may have more keys, a key is encrypted, or a key was found after the removal',
   ),
   oldCas: objects({
     ca: text,
     subject: text,
     keySha256: described(hex, 'SHA-256 of the SubjectPublicKeyInfo'),
   }),
+  serviceAccountKey: v.optional(keySchema),
   files: described(
     objects({
       ...keyFileSchema.entries,
@@ -315,6 +317,7 @@ export type RotationStatus = v.InferOutput<typeof rotationStatusSchema>
 export type RotationPlan = v.InferOutput<typeof rotationPlanSchema>
 export type RotationRun = v.InferOutput<typeof rotationRunSchema>
 export type RotationOldKeys = v.InferOutput<typeof rotationOldKeysSchema>
+export type KeyFileView = v.InferOutput<typeof keyFileSchema>
 export type KeptKeys = v.InferOutput<typeof keptKeysSchema>
 export type RotationRunbook = v.InferOutput<typeof rotationRunbookSchema>
 export type RotationRecovery = v.InferOutput<typeof rotationRecoverySchema>

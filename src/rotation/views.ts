@@ -55,7 +55,7 @@ export function caViews(target: Target): CaView[] {
 }
 
 /** Returns the service account key in rotation, as a field of reports; empty in a rotation of CAs. */
-export function keyView({ key }: Target): { serviceAccountKey?: KeyView } {
+export function keyView({ key }: Pick<Target, 'key'>): { serviceAccountKey?: KeyView } {
   if (key === undefined) return {}
   const { oldKey, newKey } = key
   const isCreated = !isPlanned({ digest: newKey })

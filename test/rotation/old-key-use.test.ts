@@ -3,18 +3,28 @@ import type { CertificateRecord } from '../../src/rotation/certificate-record.ts
 import type { JournalEntry } from '../../src/rotation/journal.ts'
 import {
   archiveNames,
+  checkNotForRollback,
   checkNotInUse,
   keyPlaces,
-  type OldCa,
-  oldCasOf,
+  type OldKey,
+  retirableKeys,
   whyEncrypted,
 } from '../../src/rotation/old-keys.ts'
 import { manualRotation } from '../../src/rotation/phase-table.ts'
-import { type ComponentSnapshot, fileKey, type ParsedContent } from '../../src/rotation/snapshot.ts'
+import { keyRotation } from '../../src/rotation/service-account-key/phase-table.ts'
+import {
+  type ComponentSnapshot,
+  fileKey,
+  type Observed,
+  type ParsedContent,
+} from '../../src/rotation/snapshot.ts'
 
 // Which key is the old one, and which findings show that it is still in use.
 
-const old: OldCa = { ca: 'cluster', subject: 'CN=kubernetes', digest: 'old', spki: 'old-key' }
+const old: OldKey = {
+  spki: 'old-key',
+  ca: { name: 'cluster', subject: 'CN=kubernetes', digest: 'old' },
+}
 const record = (digest: string) =>
   ({ digest, subject: 'CN=kubernetes', spki: `${digest}-key` }) as CertificateRecord
 const rotation = (newCa: string) =>
@@ -22,6 +32,8 @@ const rotation = (newCa: string) =>
     kind: 'rotation',
     changes: [{ ca: 'cluster', oldCa: record('old'), newCa: record(newCa) }],
   }) as unknown as JournalEntry
+const keyRotated = (newKey: string) =>
+  ({ kind: 'rotation', changes: [], key: { oldKey: 'old-key', newKey } }) as unknown as JournalEntry
 const phase = (number: number, event: 'completed' | 'started') =>
   ({ kind: 'phase', phase: number, event }) as unknown as JournalEntry
 
@@ -34,9 +46,12 @@ function thrown(act: () => unknown): unknown {
   throw new Error('nothing was thrown')
 }
 
-describe('the old CAs of a journal', () => {
+describe('the old keys of a journal', () => {
   test('are those of a finished rotation', () => {
-    expect(oldCasOf([rotation('new'), phase(12, 'completed')], manualRotation)).toEqual([old])
+    expect(retirableKeys([rotation('new'), phase(12, 'completed')], manualRotation)).toEqual([old])
+    expect(retirableKeys([keyRotated('new-key'), phase(8, 'completed')], keyRotation)).toEqual([
+      { spki: 'old-key' },
+    ])
   })
 
   test.each<[string, JournalEntry[], object]>([
@@ -65,14 +80,28 @@ describe('the old CAs of a journal', () => {
     [
       'the new CA has the same key',
       [rotation('old'), phase(12, 'completed')],
-      { message: 'the new cluster CA has the key of the old one' },
+      { message: 'the key of the old cluster CA is also the new key' },
     ],
   ])('are refused: %s', (_, history, expected) => {
-    expect(thrown(() => oldCasOf(history, manualRotation))).toMatchObject({
+    expect(thrown(() => retirableKeys(history, manualRotation))).toMatchObject({
       code: 'KCERT_ROTATION_REFUSED',
       ...expected,
       why: expect.stringMatching(/.{10}/),
     })
+  })
+
+  test.each<[JournalEntry[], object]>([
+    [[], { message: 'no journal of a finished rotation', next: 'kcert rotate-sa-key status' }],
+    [
+      [keyRotated('new-key'), phase(7, 'completed')],
+      { message: 'the rotation is not finished', next: 'kcert rotate-sa-key' },
+    ],
+    [
+      [keyRotated('old-key'), phase(8, 'completed')],
+      { message: 'the old service account key is also the new key', next: 'kcert rotate-sa-key --phase 1' },
+    ],
+  ])('are refused with the command of the service account key: case %#', (history, expected) => {
+    expect(thrown(() => retirableKeys(history, keyRotation))).toMatchObject(expected)
   })
 })
 
@@ -136,9 +165,9 @@ describe('a key in use', () => {
       '/a',
     ],
   ])('%s is refused', (_, flags, files, path) => {
-    expect(thrown(() => checkNotInUse(cluster(flags, files), [old]))).toMatchObject({
+    expect(thrown(() => checkNotInUse(cluster(flags, files), [old], manualRotation))).toMatchObject({
       code: 'KCERT_ROTATION_REFUSED',
-      message: `the old key of the cluster CA is in use: cp1/other reads ${path}`,
+      message: `the key of the old cluster CA is in use: cp1/other reads ${path}`,
       why: expect.stringMatching(/.{10}/),
       next: expect.stringMatching(/.{10}/),
     })
@@ -150,7 +179,7 @@ describe('a key in use', () => {
     ['a kubeconfig has', { 'root-ca-file': '/a' }, { '/a': { kind: 'kubeconfig', caData: ['old'] } }],
     ['an unread certificate may have', { 'root-ca-file': '/a' }, { '/a': certificates('unread') }],
   ])('a key that %s is accepted', (_, flags, files) => {
-    expect(() => checkNotInUse(cluster(flags, files), [old])).not.toThrow()
+    expect(() => checkNotInUse(cluster(flags, files), [old], manualRotation)).not.toThrow()
   })
 
   test.each<[string, InUse['files']]>([
@@ -158,13 +187,81 @@ describe('a key in use', () => {
     ['contains a certificate', cluster({}, { '/pki/ca.crt': { kind: 'other' } }).files],
     ['names a certificate that was read', cluster({}, { '/pki/ca.crt': certificates('unread') }).files],
   ])('cannot be excluded when no CA file %s', (_, files) => {
-    expect(thrown(() => checkNotInUse({ ...cluster({}, {}), files }, [old]))).toMatchObject({
+    expect(thrown(() => checkNotInUse({ ...cluster({}, {}), files }, [old], manualRotation))).toMatchObject({
       code: 'KCERT_NODE_UNREACHABLE',
       message: "no API server's CA could be read",
       why: expect.stringMatching(/.{10}/),
       next: expect.stringMatching(/.{10}/),
     })
   })
+})
+
+describe('a service account key in use', () => {
+  const signing = { 'service-account-signing-key-file': '/sa.key', 'service-account-key-file': '/sa.pub' }
+  const newKeys: Record<string, ParsedContent> = {
+    '/sa.key': { kind: 'key', spki: 'new-key' },
+    '/sa.pub': { kind: 'public-keys', keys: ['new-key'] },
+  }
+  const clusterWith = (files: Record<string, ParsedContent>, others: Record<string, string> = {}): InUse => {
+    const observed = cluster(others, { ...newKeys, ...files })
+    return { ...observed, components: [component('cp1', 'kube-apiserver', signing), ...observed.components] }
+  }
+  const oldKey: OldKey = { spki: 'old-key' }
+
+  test('is none once every file has only the new one', () => {
+    expect(() => checkNotInUse(clusterWith({}), [oldKey], keyRotation)).not.toThrow()
+  })
+
+  test.each<[string, Record<string, ParsedContent>, Record<string, string>, string]>([
+    [
+      'verifies tokens',
+      { '/sa.pub': { kind: 'public-keys', keys: ['new-key', 'old-key'] } },
+      {},
+      'cp1/kube-apiserver reads /sa.pub',
+    ],
+    ['signs tokens', { '/sa.key': { kind: 'key', spki: 'old-key' } }, {}, 'cp1/kube-apiserver reads /sa.key'],
+    [
+      'is a key of a CA too',
+      { '/a.crt': certificates('old') },
+      { 'client-ca-file': '/a.crt' },
+      'cp1/other reads /a.crt',
+    ],
+  ])('%s: refused', (_, files, others, where) => {
+    expect(thrown(() => checkNotInUse(clusterWith(files, others), [oldKey], keyRotation))).toMatchObject({
+      code: 'KCERT_ROTATION_REFUSED',
+      message: `the old service account key is in use: ${where}`,
+      next: 'kcert rotate-sa-key status',
+    })
+  })
+
+  test.each<[string, InUse, string]>([
+    [
+      'a file that was not understood',
+      clusterWith({ '/sa.pub': { kind: 'other' } }),
+      'cp1/kube-apiserver reads /sa.pub, which could not be read',
+    ],
+    ['no API server', cluster({}, newKeys), "no API server's service account key could be read"],
+  ])('cannot be excluded with %s', (_, observed, message) => {
+    expect(thrown(() => checkNotInUse(observed, [oldKey], keyRotation))).toMatchObject({
+      code: 'KCERT_NODE_UNREACHABLE',
+      message,
+    })
+  })
+})
+
+test('a copy that the rollback of a later rotation needs is kept', () => {
+  const path = '/var/lib/kcert/copies/by-digest/abc'
+  const copies = (node: string, digest: string) =>
+    ({ copies: [{ phase: 1, node, of: { path: '/sa.key' }, digest }] }) as unknown as Observed<'copies'>
+  expect(
+    thrown(() => checkNotForRollback(copies('cp1', 'abc'), [{ node: 'cp1', path }], keyRotation)),
+  ).toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: `a rollback needs the key in cp1:${path}`,
+    next: 'kcert rotate-sa-key status',
+  })
+  for (const other of [copies('cp2', 'abc'), copies('cp1', 'def')])
+    expect(() => checkNotForRollback(other, [{ node: 'cp1', path }], keyRotation)).not.toThrow()
 })
 
 test('searches for keys in the own folders and next to the CAs of components and kubelets, each path once', () => {
@@ -206,8 +303,13 @@ test.each([
   ['cluster', 'ca-old-0123456789ab'],
   ['front-proxy', 'front-proxy-ca-old-0123456789ab'],
 ])('the archive names of the %s CA', (ca, name) => {
-  expect(archiveNames({ ...old, ca, spki: '0123456789abcdef' })).toEqual({
+  const named = { name: ca, subject: 'CN=kubernetes', digest: 'old' }
+  expect(archiveNames({ ca: named, spki: '0123456789abcdef' })).toEqual({
     key: `${name}.key`,
     certificate: `${name}.crt`,
   })
+})
+
+test('the archive name of the service account key', () => {
+  expect(archiveNames({ spki: '0123456789abcdef' }).key).toBe('sa-old-0123456789ab.key')
 })

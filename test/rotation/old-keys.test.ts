@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { keyArchive } from '../../src/app/rotate-ca/key-archive.ts'
 import { type Retirement, retireOldKeys } from '../../src/app/rotate-ca/retire-old-keys.ts'
 import type { Operator } from '../../src/app/rotate-ca/session.ts'
@@ -11,6 +11,8 @@ import { renderProgress } from '../../src/output/rotation/status.ts'
 import { readJournal } from '../../src/rotation/journal.ts'
 import type { KeyArchive } from '../../src/rotation/old-keys.ts'
 import { manualRotation } from '../../src/rotation/phase-table.ts'
+import { keyIdFor } from '../../src/rotation/service-account-key/key-id.ts'
+import { keyPlaybook } from '../../src/rotation/service-account-key/playbook.ts'
 import type { Settings } from '../../src/rotation/target-reading.ts'
 import { SimulatedJournal, SimulatedOldKeys } from '../fakes/simulated-cluster-ports.ts'
 import { violations } from '../scripts/schemas.ts'
@@ -115,7 +117,7 @@ test('after a rotation, status reports where the old key is, and the two command
   expect(status.state).toBe('finished')
   expect(status.oldKeys?.files.map(({ node, path }) => `${node}:${path}`).sort()).toEqual(holders().sort())
   expect(renderProgress(status, wide)).toMatch(
-    /\nthe old CA's key is still on cp1, cp2, readable only by root \(4 files\); to archive or destroy it:\n {2}kcert rotate-ca --archive-old-key old-ca-keys\n {2}kcert rotate-ca --destroy-old-key\n$/,
+    /\nthe old CA's key is still on cp1, cp2, readable only by root \(4 files\); to archive or destroy it:\n {2}kcert rotate-ca --archive-old-key old-keys\n {2}kcert rotate-ca --destroy-old-key\n$/,
   )
 })
 
@@ -327,7 +329,7 @@ test('keeps a key that is in use: a cluster that returned to the old CA', async 
   cluster.write('cp2', '/etc/kubernetes/pki/ca.crt', { certificates: [cluster.oldCa.digest] })
   await expect(retire()).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
-    message: expect.stringContaining('the old key of the cluster CA is in use: cp2/'),
+    message: expect.stringContaining('the key of the old cluster CA is in use: cp2/'),
   })
   expect(holders()).toHaveLength(4)
 })
@@ -372,4 +374,153 @@ test('destroys nothing when the journal cannot be written', async () => {
   scene.journal.isBroken = true
   await expect(retire()).rejects.toMatchObject({ code: 'KCERT_FILE_NOT_WRITTEN' })
   expect(differences(ended.files)).toEqual([])
+})
+
+describe('after a rotation of the service account key', () => {
+  const settings = { proof: 'audit', waivers: new Set(['audit-log']) } as const
+  let rotatedKey: Scene
+  let files: ReturnType<typeof filesOf>
+  let journal: string
+
+  beforeAll(async () => {
+    rotatedKey = new Scene(
+      { ...small, hasTokens: true },
+      { ...settings, acceptedVersions: new Set(['1.36']) },
+      keyPlaybook,
+    )
+    for (let phase = 1; phase <= 8; phase++) await rotatedKey.asProcess((rotation) => rotation.run(phase))
+    files = filesOf(rotatedKey)
+    journal = rotatedKey.journal.text
+  })
+
+  beforeEach(() => {
+    rotatedKey.cluster.files.clear()
+    for (const [key, file] of files) rotatedKey.cluster.files.set(key, { ...file })
+    rotatedKey.journal.text = journal
+    said.length = 0
+  })
+
+  const retireKey = (options: RetireOptions = {}) =>
+    retire({ on: rotatedKey, table: keyPlaybook, ...options })
+  const statusOf = () =>
+    new SimulatedOperator(rotatedKey).command((session) => session.status(), { settings })
+  /** Returns the files that contain the old private key. */
+  const keyHolders = () =>
+    [...rotatedKey.cluster.files].flatMap(([key, { text }]) => {
+      const contains = key.endsWith('.jsonl') ? undefined : rotatedKey.cluster.parsedContentOf(text)
+      return contains?.kind === 'key' && contains.spki === rotatedKey.cluster.oldKey ? [key] : []
+    })
+
+  test('status names the nodes that still have the old key, and the commands', async () => {
+    const status = await statusOf()
+    expect(violations('RotationStatus', status)).toEqual([])
+    expect(status.state).toBe('finished')
+    const keyId = keyIdFor(rotatedKey.cluster.oldKey!)
+    expect(status.oldKeys?.files.map(({ node, path }) => `${node}:${path}`)).toEqual(keyHolders())
+    expect(status.oldKeys?.files).toMatchObject([
+      { node: 'cp1', keyId },
+      { node: 'cp2', keyId },
+    ])
+    expect(renderProgress(status, wide)).toMatch(
+      /\nthe old service account key is still on cp1, cp2, readable only by root \(2 files\); to archive or destroy it:\n {2}kcert rotate-sa-key --archive-old-key old-keys\n {2}kcert rotate-sa-key --destroy-old-key\n$/,
+    )
+  })
+
+  test('destroy removes it from every node, and status says nothing more about it', async () => {
+    const old = keyHolders()
+    expect(old).toHaveLength(2)
+    const answers = (question: string): boolean => question.includes('Type "destroy"')
+    const { report, exit } = await retireKey({ yes: false, answers })
+    expect(violations('RotationOldKeys', report)).toEqual([])
+    expect([report.outcome, exit]).toEqual(['done', exitCodes.done])
+    expect(said[0]).toContain(`old service account key key ID ${keyIdFor(rotatedKey.cluster.oldKey!)}`)
+    expect(renderOldKeys(report, wide)).toContain(
+      "done: the old service account key is no longer in kcert's folders",
+    )
+    expect(keyHolders()).toEqual([])
+    for (const key of old)
+      expect(rotatedKey.journal.text).toContain(`"what":"destroy ${key} (old service account key)"`)
+    // The new key and all public keys stay.
+    const gone = [...files.keys()].filter((key) => !rotatedKey.cluster.files.has(key))
+    expect(gone.sort()).toEqual(old.sort())
+    expect((await statusOf()).oldKeys).toBeUndefined()
+    expect((await retireKey()).report.outcome).toBe('nothing-left')
+  })
+
+  test('archive has the same result when killed before and during each action and run again', async () => {
+    const to = archive()
+    const killed = new Set<string>()
+    const kill = (act: string): void => {
+      if (killed.has(act)) return
+      killed.add(act)
+      throw new Killed()
+    }
+    const untilDone = async (): Promise<void> => {
+      try {
+        await retireKey({ archive: to, kill })
+      } catch (error) {
+        if (!(error instanceof Killed)) throw error
+        await untilDone()
+      }
+    }
+    await untilDone()
+    expect(killed.size).toBe(4)
+    expect(keyHolders()).toEqual([])
+    const name = `sa-old-${rotatedKey.cluster.oldKey!.slice(0, 12)}.key`
+    expect(readdirSync(to.folder)).toEqual([name])
+    expect(statSync(join(to.folder, name)).mode & 0o777).toBe(0o600)
+    expect(rotatedKey.cluster.parsedContentOf(readFileSync(join(to.folder, name), 'utf8'))).toEqual({
+      kind: 'key',
+      spki: rotatedKey.cluster.oldKey,
+    })
+  })
+
+  test('an encrypted key of a CA does not count', async () => {
+    rotatedKey.cluster.write(
+      'cp1',
+      '/etc/kubernetes/pki/ca.key',
+      '-----BEGIN ENCRYPTED PRIVATE KEY-----',
+      0o600,
+    )
+    const { report, exit } = await retireKey()
+    expect([report.outcome, exit, report.encrypted]).toEqual(['done', exitCodes.done, []])
+  })
+
+  test('is refused before the last phase, and while an API server still verifies with the key', async () => {
+    const early = new SimulatedJournal()
+    early.text = journal.slice(0, journal.lastIndexOf('{"time"'))
+    await expect(retireKey({ journal: early })).rejects.toMatchObject({
+      code: 'KCERT_ROTATION_REFUSED',
+      message: 'the rotation is not finished',
+      next: 'kcert rotate-sa-key',
+    })
+    const { cluster } = rotatedKey
+    cluster.write('cp2', '/etc/kubernetes/pki/sa.pub', { publicKeys: [cluster.oldKey!] })
+    await expect(retireKey()).rejects.toMatchObject({
+      code: 'KCERT_ROTATION_REFUSED',
+      message: 'the old service account key is in use: cp2/kube-apiserver reads /etc/kubernetes/pki/sa.pub',
+    })
+    expect(keyHolders()).toHaveLength(2)
+  })
+
+  test('reads back: a copy that appears during the removal is named, with exit code 3', async () => {
+    const path = `/var/lib/kcert/copies/by-digest/${'cd'.repeat(32)}`
+    const { text } = rotatedKey.cluster.files.get(keyHolders()[0]!)!
+    const first = await retireKey({
+      kill: (act) => {
+        if (act.startsWith('remove cp2:')) rotatedKey.cluster.write('cp1', path, text, 0o600)
+      },
+    })
+    expect([first.report.outcome, first.exit]).toEqual(['incomplete', exitCodes.no])
+    expect(first.report.files.map(({ path: at, state }) => [at === path, state])).toEqual([
+      [false, 'removed'],
+      [false, 'removed'],
+      [true, 'present'],
+    ])
+    expect(renderOldKeys(first.report, wide)).toContain(
+      'incomplete: 1 file found after the removal: run the same command again',
+    )
+    expect((await retireKey()).report.outcome).toBe('done')
+    expect(keyHolders()).toEqual([])
+  })
 })

@@ -4,7 +4,7 @@ import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Playbook } from '../../rotation/phase.ts'
 import type { RotationSession } from './session.ts'
-import type { RotationOpenOptions, SessionFlags } from './site.ts'
+import type { RetirementFlags, RotationOpenOptions, SessionFlags } from './site.ts'
 
 type ReportFormat = 'text' | 'json' | 'yaml'
 
@@ -63,6 +63,23 @@ export abstract class RotationCommand extends KcertCommand {
     const { renderRun } = await import('../../output/rotation/run.ts')
     const { report, exit } = await this.withSession(flags, 'write', (session) => session.rollback(to))
     return this.show(output, report, renderRun, { exit })
+  }
+
+  /** Archives or destroys the old keys of a finished rotation, or shows what that would do with --dry-run. */
+  protected async retireOldKeys(
+    flags: RetirementFlags & { readonly output: ReportFormat },
+  ): Promise<ExitCode> {
+    const [{ renderOldKeys }, { retireKeys }, { stdoutView }, playbook] = await Promise.all([
+      import('../../output/rotation/old-keys.ts'),
+      import('./site.ts'),
+      import('../../cli/view.ts'),
+      this.playbookOf(flags),
+    ])
+    const view = await stdoutView(this.context)
+    const { report, exit } = await retireKeys(this.context, flags, playbook, (plan) =>
+      renderOldKeys(plan, view),
+    )
+    return this.show(flags.output, report, renderOldKeys, { exit })
   }
 
   /** With expired certificates no client reaches the cluster, so the error names the command that helps. */

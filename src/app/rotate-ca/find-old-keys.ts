@@ -1,12 +1,14 @@
 import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
-import { type KeyFile, keyPlaces, type OldKeyFiles } from '../../rotation/old-keys.ts'
+import { type KeyFile, keyPlaces, type OldKey, type OldKeyFiles } from '../../rotation/old-keys.ts'
+import type { KeyFileView } from '../../rotation/report.ts'
+import { keyIdFor } from '../../rotation/service-account-key/key-id.ts'
 import type { Observed } from '../../rotation/snapshot.ts'
 
 /** A file of a node with an old key, or with an overwritten one. */
 export interface FoundFile extends KeyFile {
   readonly node: string
-  /** Absent if it is already overwritten. */
-  readonly ca?: string
+  /** The key in it; absent if it is already overwritten. */
+  readonly old?: OldKey
   isRemoved: boolean
 }
 
@@ -32,16 +34,18 @@ interface Unreachable {
 /** The number of nodes that are searched concurrently. */
 const nodesAtOnce = 16
 
-/** Returns the files with keys of these CAs on these nodes, the encrypted keys, and the nodes that could not be reached. */
+/** Returns the files with these keys on these nodes, the encrypted keys, and the nodes that could not be reached. */
 export async function findOldKeys(
   oldKeys: OldKeyFiles,
   observed: Observed<'components' | 'kubelets'>,
   nodes: readonly string[],
-  olds: readonly { readonly ca: string; readonly spki: string }[],
+  olds: readonly OldKey[],
 ): Promise<OldKeys> {
   const { default: pMap } = await import('p-map')
-  const caOf = new Map(olds.map(({ ca, spki }) => [spki, { ca }]))
-  const spkis = new Set(caOf.keys())
+  const oldOf = new Map(olds.map((old) => [old.spki, { old }]))
+  const spkis = new Set(oldOf.keys())
+  // Kubernetes reads no service account key with a password, so an encrypted key belongs to a CA.
+  const areOfCas = olds.some(({ ca }) => ca !== undefined)
   const unreachable: Unreachable[] = []
   const found = await pMap(
     nodes,
@@ -51,10 +55,10 @@ export async function findOldKeys(
         const files = keys.map((file) => ({
           ...file,
           node,
-          ...(file.spki !== undefined && caOf.get(file.spki)),
+          ...(file.spki !== undefined && oldOf.get(file.spki)),
           isRemoved: false,
         }))
-        return { files, encrypted: encrypted.map((path) => ({ node, path })) }
+        return { files, encrypted: areOfCas ? encrypted.map((path) => ({ node, path })) : [] }
       } catch (error) {
         unreachable.push({ node, why: skipReason(error) })
         return { files: [], encrypted: [] }
@@ -67,6 +71,12 @@ export async function findOldKeys(
     encrypted: found.flatMap(({ encrypted }) => encrypted),
     unreachable,
   }
+}
+
+/** Returns a file with an old key for reports. */
+export function keyFileView({ node, path, old }: Pick<FoundFile, 'node' | 'path' | 'old'>): KeyFileView {
+  if (old === undefined) return { node, path }
+  return { node, path, ...(old.ca === undefined ? { keyId: keyIdFor(old.spki) } : { ca: old.ca.name }) }
 }
 
 /** Returns true for an error of a single node, which may be gone when the command runs again. */

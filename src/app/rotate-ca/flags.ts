@@ -83,7 +83,18 @@ export const rotationSettingsFlags = Flag.inGroup('ROTATION', {
   ),
 })
 
-/** How a command that changes the cluster asks for confirmation. */
+/** The flags that remove old keys after a rotation. `conflicts`: the flags of phases. */
+export const oldKeyFlags = (what: string, conflicts: readonly string[]) => ({
+  'archive-old-key': Flag.value(
+    'DIR',
+    `after the last phase: save ${what} in this folder (key mode 0600), read the key back, and delete it from the nodes`,
+    { exclusive: [...conflicts, 'destroy-old-key'] },
+  ),
+  'destroy-old-key': Flag.boolean('after the last phase: overwrite and delete the old key on every node', {
+    exclusive: [...conflicts, 'archive-old-key'],
+  }),
+})
+
 /** The flag of a rollback that says which phases to keep. `last`: the last phase that can be rolled back. */
 export const keptPhases = (last: number) =>
   Flag.number('N', 'last phase to keep; 0 keeps none (default the phase before the last)', {
@@ -100,6 +111,7 @@ export const rollbackExits = {
   unreachable: 'the cluster or a node did not answer, or another kcert is running; run the command again',
 }
 
+/** How a command that changes the cluster asks for confirmation. */
 export const rotationConsentFlags = {
   yes: Flag.boolean('do not ask for confirmation; required without a terminal', { char: 'y' }),
   'dry-run': Flag.boolean('show the plan and write nothing'),

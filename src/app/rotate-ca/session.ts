@@ -6,15 +6,8 @@ import type { Action, ActionOf } from '../../rotation/action.ts'
 import { describeAction } from '../../rotation/effects.ts'
 import { changedChoices } from '../../rotation/fixed-choices.ts'
 import { handshakeSubject } from '../../rotation/handshake-errors.ts'
-import {
-  changesIn,
-  choicesIn,
-  isOfFinished,
-  type JournalEntry,
-  readJournal,
-  undoneIn,
-} from '../../rotation/journal.ts'
-import type { OldKeyFiles } from '../../rotation/old-keys.ts'
+import { choicesIn, isOfFinished, type JournalEntry, readJournal, undoneIn } from '../../rotation/journal.ts'
+import { type OldKeyFiles, oldKeysIn } from '../../rotation/old-keys.ts'
 import { type Playbook, phaseOf } from '../../rotation/phase.ts'
 import { type PhaseTable, phaseCommand, phaseRow } from '../../rotation/phase-table.ts'
 import { phasePlan, phaseView, wholePlan } from '../../rotation/plan-report.ts'
@@ -403,27 +396,26 @@ export class RotationSession {
     return { report, exit: isDone ? exitCodes.done : exitCodes.no }
   }
 
-  /** Returns where the old CA's key is after the rotation: operators should know that they still have it. */
+  /** Returns where an old key is after the rotation: operators should know that they still have it. */
   private async keptKeys(
     observed: Snapshot,
     state: RotationProgress['state'],
   ): Promise<{ oldKeys?: KeptKeys }> {
     const { ports, rotation } = this
     const isFinished = state === 'finished' && isOfFinished(rotation.history, this.playbook)
-    // Only keys of CAs can be archived or destroyed.
-    if (!isFinished || ports.oldKeys === undefined || this.playbook.replaces === 'key') return {}
-    const { findOldKeys } = await import('./find-old-keys.ts')
+    if (!isFinished || ports.oldKeys === undefined) return {}
+    const { findOldKeys, keyFileView } = await import('./find-old-keys.ts')
     const names = observed.nodes.filter(({ isControlPlane }) => isControlPlane).map(({ name }) => name)
-    const olds = changesIn(rotation.history, this.playbook).map(({ ca, oldCa }) => ({ ca, ...oldCa }))
+    const olds = oldKeysIn(rotation.history, this.playbook)
     // A user who may not read these folders still gets the other results.
     const found = await findOldKeys(ports.oldKeys, observed, names, olds).catch(withoutRefusal)
     const { files, encrypted } = found ?? { files: [], encrypted: [] }
     if (files.length + encrypted.length === 0) return {}
     return {
       oldKeys: {
-        files: files.map(({ node, path, ca }) => ({ node, path, ...(ca === undefined ? {} : { ca }) })),
+        files: files.map(keyFileView),
         ...(encrypted.length > 0 && { encrypted: [...encrypted] }),
-        archive: commandLine`${this.command} --archive-old-key old-ca-keys`,
+        archive: commandLine`${this.command} --archive-old-key old-keys`,
         destroy: commandLine`${this.command} --destroy-old-key`,
       },
     }

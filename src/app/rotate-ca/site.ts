@@ -29,7 +29,7 @@ import { operatorAt } from './operator.ts'
 import type { PauseBetween } from './pauses.ts'
 import { retireOldKeys } from './retire-old-keys.ts'
 import { type RotationPorts, RotationSession } from './session.ts'
-import { type GivenCas, givenCas, type RotationSettingsFlags, settingsOf, tableOf } from './settings.ts'
+import { type GivenCas, givenCas, type RotationSettingsFlags, settingsOf } from './settings.ts'
 
 export interface RotationPlaceFlags extends ClusterFlags {
   readonly inventory: string
@@ -86,22 +86,23 @@ export async function withSession<Result>(
   return await act(await RotationSession.open(ports, options, operator))
 }
 
-/** The flags with which the old CA's key is archived or destroyed. */
+/** The flags with which an old key is archived or destroyed. */
 export interface RetirementFlags extends RotationPlaceFlags {
   readonly yes: boolean
   readonly 'dry-run': boolean
   readonly ca?: string | undefined
+  /** Absent: the key is destroyed. */
+  readonly 'archive-old-key'?: string | undefined
 }
 
-/** Returns the outcome for the old CA's key: archived in a folder, or destroyed if none is given. */
+/** Returns the outcome for the old keys of a finished rotation: archived in a folder, or destroyed if none is given. */
 export async function retireKeys(
   context: Context,
   flags: RetirementFlags,
-  folder: string | undefined,
+  table: PhaseTable,
   render: (report: RotationOldKeys) => string,
 ) {
-  const { yes, 'dry-run': dryRun, ca } = flags
-  const table = tableOf(ca)
+  const { yes, 'dry-run': dryRun, 'archive-old-key': folder } = flags
   const archive = folder === undefined ? {} : { archive: keyArchive(folder, context.workingFolder) }
   const mode = dryRun ? 'read' : 'write'
   using operator = await operatorAt(context)

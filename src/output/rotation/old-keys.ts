@@ -7,12 +7,12 @@ import { someOf } from './cas.ts'
 
 type OldKeyFile = RotationOldKeys['files'][number]
 
-/** Returns where the old CA's key is or may be stored, and the command that deletes it; empty when it is stored nowhere. */
+/** Returns where an old key is or may be stored, and the command that deletes it; empty when it is stored nowhere. */
 export function keptKeyLines(kept: KeptKeys | undefined): string[] {
   if (kept === undefined) return []
   const { files, encrypted = [], archive, destroy } = kept
   const plain = [
-    `the old CA's key is still on ${nodesText(files)}, readable only by root (${counted(files.length, 'file')}); to archive or destroy it:`,
+    `the old ${keyOf(files)} is still on ${nodesText(files)}, readable only by root (${counted(files.length, 'file')}); to archive or destroy it:`,
     `  ${printable(archive)}`,
     `  ${printable(destroy)}`,
   ]
@@ -20,19 +20,27 @@ export function keptKeyLines(kept: KeptKeys | undefined): string[] {
   return [...(files.length === 0 ? [] : plain), ...(encrypted.length === 0 ? [] : [locked])]
 }
 
+/** Only the rotation of the service account key has key IDs. */
+function keyOf(files: readonly { readonly keyId?: string | undefined }[]): string {
+  return files.some(({ keyId }) => keyId !== undefined) ? 'service account key' : "CA's key"
+}
+
 function nodesText(files: readonly { readonly node: string }[]): string {
   return printable(someOf([...new Set(files.map(({ node }) => node))], 4))
 }
 
-/** Returns what happens or happened to the old CA's key, by node and path. */
+/** Returns what happens or happened to the old keys, by node and path. */
 export function renderOldKeys(report: RotationOldKeys, view: View): string {
   const { paint } = view
-  const { oldCas, files, archived, encrypted, unreachable } = report
+  const { oldCas, serviceAccountKey, files, archived, encrypted, unreachable } = report
   return joinSections([
     oldCas.map(
       ({ ca, subject, keySha256 }) =>
         `${paint.heading(`old ${ca} CA`)} ${printable(subject)}, key ${keySha256.slice(0, 12)}`,
     ),
+    serviceAccountKey === undefined
+      ? []
+      : [`${paint.heading('old service account key')} key ID ${printable(serviceAccountKey.oldKeyId)}`],
     table(view, files, [
       { title: 'NODE', cell: ({ node }) => node, shrinkTo: 12, cut: 'middle' },
       { title: 'CONTAINS', cell: heldText },
@@ -51,9 +59,10 @@ export function renderOldKeys(report: RotationOldKeys, view: View): string {
   ])
 }
 
-function heldText({ ca, state }: OldKeyFile): string {
-  if (state === 'removed') return ca === undefined ? 'overwritten key' : `key of the ${ca} CA`
-  return ca === undefined ? 'overwritten, not yet removed' : `key of the ${ca} CA`
+function heldText({ ca, keyId, state }: OldKeyFile): string {
+  if (keyId !== undefined) return 'service account key'
+  if (ca !== undefined) return `key of the ${ca} CA`
+  return state === 'removed' ? 'overwritten key' : 'overwritten, not yet removed'
 }
 
 /** Copies are named by their digest. Twelve digits distinguish them. */
@@ -61,20 +70,28 @@ function shortDigest(path: string): string {
   return path.replace(/(\/[0-9a-f]{12})[0-9a-f]{52}$/, '$1…')
 }
 
-function outcomeText({ outcome, action, unreachable, encrypted }: RotationOldKeys): string {
+function outcomeText({
+  outcome,
+  action,
+  files,
+  unreachable,
+  encrypted,
+  serviceAccountKey,
+}: RotationOldKeys): string {
+  const key = serviceAccountKey === undefined ? "old CA's key" : 'old service account key'
   switch (outcome) {
     case 'nothing-left':
-      return "nothing left to do: no node has the old CA's key in kcert's folders"
+      return `nothing left to do: no node has the ${key} in kcert's folders`
     case 'planned':
       return `plan only; nothing was ${action === 'archive' ? 'written or removed' : 'removed'}`
     case 'declined':
       return 'declined: nothing was removed'
     case 'incomplete':
-      return `incomplete: ${[againText(unreachable), leftText(encrypted)].flat().join('; ')}`
+      return `incomplete: ${[againText(unreachable), presentText(files, unreachable), leftText(encrypted)].flat().join('; ')}`
     case 'done':
       return action === 'archive'
-        ? "done: the old CA's key is in the archive and no longer in kcert's folders on any node"
-        : "done: the old CA's key is no longer in kcert's folders on any node; check node backups and snapshots yourself"
+        ? `done: the ${key} is in the archive and no longer in kcert's folders on any node`
+        : `done: the ${key} is no longer in kcert's folders on any node; check node backups and snapshots yourself`
   }
 }
 
@@ -82,6 +99,14 @@ function againText(unreachable: RotationOldKeys['unreachable']): string[] {
   if (unreachable.length === 0) return []
   const names = unreachable.map(({ node }) => node).join(', ')
   return [`run the same command again when ${printable(names)} is reachable`]
+}
+
+/** Files that another process wrote while kcert removed the others. */
+function presentText(files: RotationOldKeys['files'], unreachable: RotationOldKeys['unreachable']): string[] {
+  const away = new Set(unreachable.map(({ node }) => node))
+  const present = files.filter(({ node, state }) => state === 'present' && !away.has(node))
+  if (present.length === 0) return []
+  return [`${counted(present.length, 'file')} found after the removal: run the same command again`]
 }
 
 function leftText({ length }: RotationOldKeys['encrypted']): string[] {

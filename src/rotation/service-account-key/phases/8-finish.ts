@@ -17,7 +17,7 @@ export const finish = definePhase<Sees>(keyRow('finish'), {
   sees: ['components', 'files', 'copies'],
   ...inParts(remains),
   remarks: () => [
-    "the old key stays in kcert's copies on control-plane nodes, readable only by root, until you delete them",
+    "the old key stays in kcert's copies on control-plane nodes, readable only by root, until you archive or destroy it",
   ],
   undo: () => ({
     what: 'phase 8 cannot be rolled back',
