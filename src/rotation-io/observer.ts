@@ -48,8 +48,11 @@ export class SiteObserver implements Observer {
   readonly stored: StoredWatch
   readonly planes: ControlPlanes
   readonly table: PhaseTable
-  /** IDs of the members at endpoints of API servers that are not addresses of members. Each is read once: waits observe twice a second. */
-  readonly endpoints = new Map<string, string>()
+  /**
+   * IDs of the members at endpoints of API servers that are not addresses of members; undefined at one that did not answer. Waits observe
+   * twice a second, so each ID is read once, and an endpoint without an answer again after a time.
+   */
+  readonly endpoints = new Map<string, { readonly id: string | undefined; readonly atMs: number }>()
   private readonly watches = new Map<string, NodeWatch>()
 
   /** `table`: the playbook of the rotation that is observed. */
@@ -270,23 +273,32 @@ async function etcdMembers(from: Observation): Promise<Sections['etcdMembers']> 
   return reachedBy(from, found.flat())
 }
 
+/** The wait for an answer of an endpoint takes 5 s, and would slow down every observation of a wait. */
+const unansweredMs = 30_000
+
 /** Adds the endpoints of API servers that are not addresses of members, but lead to a member that this one knows. */
 async function reachedBy(
   from: Observation,
   members: Sections['etcdMembers'],
 ): Promise<Sections['etcdMembers']> {
   const { site, observer } = from
+  const now = site.clock().getTime()
+  const isKnown = (key: string): boolean => {
+    const { id, atMs } = observer.endpoints.get(key) ?? { id: undefined, atMs: Number.NEGATIVE_INFINITY }
+    return id !== undefined || now - atMs < unansweredMs
+  }
   await onEach(await apisOf(from), async (api) => {
-    for (const { url } of otherEndpoints(api, members)) {
+    await onEach(otherEndpoints(api, members), async ({ url }) => {
       const key = url === null ? undefined : endpointKey(api.node, url)
-      if (url === null || key === undefined || observer.endpoints.has(key)) continue
-      const id = await memberIdAt(site, api, url)
-      if (id !== undefined) observer.endpoints.set(key, id)
-    }
+      if (url === null || key === undefined || isKnown(key)) return
+      observer.endpoints.set(key, { id: await memberIdAt(site, api, url), atMs: now })
+    })
   })
   const found = [...observer.endpoints]
   return members.map((member) => {
-    const reachedAt = found.flatMap(([key, id]) => (member.state?.known.includes(id) ? [key] : []))
+    const reachedAt = found.flatMap(([key, { id }]) => {
+      return id !== undefined && member.state?.known.includes(id) ? [key] : []
+    })
     return reachedAt.length === 0 ? member : { ...member, reachedAt }
   })
 }

@@ -3,6 +3,7 @@ import { orUndefined } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
 import type { FoundKeys, KeyFile, KeyPlaces, OldKeyFiles } from '../rotation/old-keys.ts'
+import { unreadableFile } from '../site/node-files.ts'
 import type { Site } from '../site/site.ts'
 import { holdsEncryptedKey, readPrivateKeyFile } from '../x509/keys.ts'
 import { writePem } from '../x509/pem.ts'
@@ -38,7 +39,7 @@ export class SiteOldKeyFiles implements OldKeyFiles {
     const keys: KeyFile[] = []
     const encrypted: string[] = []
     for (const file of files) {
-      if (file.found === 'unreadable') throw unreadable(name, file.path, file.reason)
+      if (file.found === 'unreadable') throw unreadableFile(name, file.path, file.reason)
       if (file.found !== 'file') continue
       const key = own.has(file.path) ? await this.keyIn(file, spkis) : undefined
       if (key !== undefined) keys.push(key)
@@ -111,7 +112,7 @@ export class SiteOldKeyFiles implements OldKeyFiles {
 /** Does not follow links, and omits files that are too large for a key. */
 async function filesBelow(node: NodeAccess, folder: string): Promise<string[]> {
   const listing = await node.listFolder(folder)
-  if (listing.found === 'unreadable') throw unreadable(node.name, folder, 'permission denied')
+  if (listing.found === 'unreadable') throw unreadableFile(node.name, folder, 'permission denied')
   if (listing.found !== 'folder') return []
   const found: string[] = []
   for (const { name, kind, sizeBytes } of listing.entries) {
@@ -131,12 +132,6 @@ async function smallFiles(node: NodeAccess, paths: readonly string[]): Promise<s
 /** Returns true for a file of zeros: a run stopped between overwriting and removing it. kcert writes no other such file. */
 function isOverwritten(content: Uint8Array): boolean {
   return content.length > 0 && content.every((byte) => byte === 0)
-}
-
-function unreadable(node: string, path: string, reason: string): KcertError {
-  return new KcertError('KCERT_NODE_REFUSED', `${node}:${path} cannot be read`, {
-    why: `${reason}; set become: sudo for the node in kcert.yaml`,
-  })
 }
 
 function changed(node: string, path: string, why: string): KcertError {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { KcertError } from '../errors/kcert-error.ts'
 import type { ProcessFacts } from '../pki/node-access.ts'
 import { Restarting } from './restarting.ts'
 
@@ -122,4 +123,36 @@ test('reports a process that cannot be ended', async () => {
     code: 'KCERT_NODE_COMMAND_FAILED',
     why: 'kill: not permitted',
   })
+})
+
+test('a node that does not list its processes has not lost one: the Lease of a leader stays, and the wait goes on', async () => {
+  const child = started('trap "" TERM; while :; do sleep 0.1; done')
+  await new Promise((done) => setTimeout(done, 300))
+  const { restarting } = await nodeWith(child)
+  const { site, planes } = restarting as unknown as {
+    site: object
+    planes: { node(): { processes(): Promise<readonly ProcessFacts[]> } }
+  }
+  const node = planes.node()
+  const list = node.processes
+  let listings = 0
+  node.processes = async () => {
+    listings++
+    // The first listing is before the signal.
+    if (listings === 1 || !isAlive(child)) return list()
+    throw new KcertError('KCERT_NODE_UNREACHABLE', 'node cp1', { why: 'connection reset' })
+  }
+  const released: boolean[] = []
+  const objects = {
+    get: async () => ({ spec: { holderIdentity: 'cp1_1' } }),
+    replace: async () => void released.push(isAlive(child)),
+  }
+  Object.assign(site, { objects })
+  const waiting = restarting.restart({ ...restart, lease: 'kube-controller-manager' })
+  await new Promise((done) => setTimeout(done, 1_500))
+  expect([isAlive(child), released]).toEqual([true, []])
+  expect(listings).toBeGreaterThan(3)
+  child.kill('SIGKILL')
+  await waiting
+  expect(released).toEqual([false])
 })

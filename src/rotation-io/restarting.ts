@@ -90,8 +90,10 @@ export class Restarting {
     const begun = this.now()
     let isReleased = held === undefined
     for (;;) {
-      const running = await find().catch(() => undefined)
-      const isGone = !(await isOld(running))
+      // While the node does not answer, the process may still run.
+      const listed = await find().then((running) => ({ running }), onKcertError(unlisted))
+      const { running } = listed
+      const isGone = !('why' in listed) && !(await isOld(running))
       if (!isGone && running !== undefined && killAtMs !== undefined && this.now() >= killAtMs) {
         killAtMs = undefined
         await sendSignal(node, running, 'KILL')
@@ -103,7 +105,7 @@ export class Restarting {
         return
       }
       const mostMs = program === 'etcd' ? etcdDeadlineMs : deadlineMs
-      if (this.now() - begun > mostMs) throw late(id, name, program, running !== undefined, mostMs)
+      if (this.now() - begun > mostMs) throw late(id, name, program, listed, mostMs)
       await sleep(pollMs)
     }
   }
@@ -272,9 +274,25 @@ async function unitOfProcess(
 /** Log lines about certificates. */
 const complaints = 'x509:|Unauthorized|certificate (signed|is not)'
 
-function late(id: string, node: string, program: string, isRunning: boolean, mostMs: number): KcertError {
+interface Listed {
+  readonly running: ProcessFacts | undefined
+  /** Why the node did not list its processes. */
+  readonly why?: string
+}
+
+function unlisted(error: KcertError): Listed {
+  return { running: undefined, why: wordsOf(error) }
+}
+
+function late(
+  id: string,
+  node: string,
+  program: string,
+  { running, why = 'no process was found on its node' }: Listed,
+  mostMs: number,
+): KcertError {
   return new KcertError('KCERT_ROTATION_CHECK_FAILED', `${id} did not come back within ${mostMs / 1000} s`, {
-    why: `${isRunning ? 'its process runs but is not healthy' : 'no process was found on its node'}; check it on ${node}, then run the same command again`,
+    why: `${running === undefined ? why : 'its process runs but is not healthy'}; check it on ${node}, then run the same command again`,
     next: commandLine`crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet -n 50`,
   })
 }

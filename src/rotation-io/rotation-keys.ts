@@ -5,6 +5,7 @@ import type { FileContent } from '../pki/node-access.ts'
 import { keyMaterial, keyPaths, privatePath } from '../rotation/service-account-key/keys.ts'
 import { isPlanned } from '../rotation/target.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
+import { unreadableFile } from '../site/node-files.ts'
 import {
   isPrivateKeyLabel,
   isPublicKeyLabel,
@@ -96,10 +97,7 @@ export class RotationKeys {
       const others = keyPaths(api).filter((path) => path.startsWith('/'))
       const files = await this.planes.node(node).readFiles([newKey, oldPublicKey, ...others])
       const unread = files.find((file) => file.found === 'unreadable')
-      if (unread !== undefined)
-        throw new KcertError('KCERT_NODE_REFUSED', `${unread.path} on node "${node}" cannot be read`, {
-          why: unread.reason,
-        })
+      if (unread !== undefined) throw unreadableFile(node, unread.path, unread.reason)
       found.push({ files, newKey, signing })
     }
     return found

@@ -60,7 +60,9 @@ export function targetOf(
   // Another key type needs new keys. etcd reads certificate and key from two files, which cannot be replaced at once.
   const otherType = settings.keyType !== undefined && !cas.includes('etcd')
   const newKeys = settings.newKeys || settings.reason === 'compromise' || otherType
-  const etcdClients = settings.etcdClients ?? (beganWithUnknownClients(observed) ? 'unknown' : 'known')
+  // The CAs of the cluster and of etcd may be in one folder. Only the rotation of etcd's CA has such clients.
+  const isUnknown = cas.includes('etcd') && beganWithUnknownClients(observed)
+  const etcdClients = settings.etcdClients ?? (isUnknown ? 'unknown' : 'known')
   return { ...rest, newKeys, changes, etcdClients, isDropping: isDropping(observed, changes) }
 }
 

@@ -5,7 +5,7 @@ import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
 import { ownProcess, withOwnVariables } from './definitions.ts'
-import { textOf } from './node-files.ts'
+import { readIfPresent, textOf } from './node-files.ts'
 import { internalAddress } from './node-objects.ts'
 import type { Site } from './site.ts'
 
@@ -93,10 +93,10 @@ export class ControlPlanes {
     return this.listed.names
   }
 
-  /** Returns the flags in kubeadm's manifest of a program; undefined if the node has no such file. */
+  /** Returns the flags in kubeadm's manifest of a program; undefined if the node has no such file. Throws if it cannot be read. */
   async manifestFlags(name: string, program: ComponentName): Promise<Flags | undefined> {
-    const [file] = await this.node(name).readFiles([`/etc/kubernetes/manifests/${program}.yaml`])
-    if (file?.found !== 'file') return undefined
+    const file = await readIfPresent(this.node(name), `/etc/kubernetes/manifests/${program}.yaml`)
+    if (file === undefined) return undefined
     const pod = await readStaticPod(textOf(file))
     return pod.containers.find((one) => one.program === program)?.flags
   }

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
-import type { ProcessFacts } from '../pki/node-access.ts'
-import { encryptionAlgorithmOf, ownProcess, withoutAlgorithm } from './definitions.ts'
+import type { FileContent, ProcessFacts } from '../pki/node-access.ts'
+import { ControlPlanes } from './control-planes.ts'
+import { encryptionAlgorithmOf, ownProcess, withOwnVariables, withoutAlgorithm } from './definitions.ts'
+import type { Site } from './site.ts'
 
 const flags = { name: 'cp1', 'data-dir': '/var/lib/etcd', 'listen-client-urls': 'https://127.0.0.1:2379' }
 
@@ -28,6 +30,44 @@ test('takes the youngest of several, and without a manifest only a single one', 
   expect(pidOf([etcd(5, 'cp1'), etcd(8, 'cp1'), etcd(6, 'cp1')], flags)).toBe(8)
   expect(pidOf([etcd(5, 'cp1')])).toBe(5)
   expect(pidOf([etcd(5, 'cp1'), etcd(6, 'cp1')])).toBeUndefined()
+})
+
+function nodeWith(file: Partial<FileContent>) {
+  return {
+    name: 'cp1',
+    readFiles: async ([path = '']: readonly string[]) => [{ path, ...file } as FileContent],
+  }
+}
+
+test('a unit whose variables cannot be read is not a unit without variables', async () => {
+  const running = etcd(5, 'cp1')
+  for (const [file, why] of [
+    [{ found: 'unreadable', reason: 'Permission denied' }, 'Permission denied'],
+    [{ found: 'special' }, 'it is not a regular file'],
+  ] as const)
+    await expect(withOwnVariables(nodeWith(file), running)).rejects.toMatchObject({
+      code: 'KCERT_NODE_REFUSED',
+      message: '/proc/5/environ on node "cp1" cannot be read',
+      why: expect.stringContaining(why),
+    })
+  // The process has ended in the meantime.
+  expect(await withOwnVariables(nodeWith({ found: 'absent' }), running)).toBeUndefined()
+  const content = Buffer.from('ETCD_CERT_FILE=/a.crt\0')
+  expect((await withOwnVariables(nodeWith({ found: 'file', content }), running))?.argv).toContain(
+    '--cert-file=/a.crt',
+  )
+})
+
+test('a manifest that cannot be read does not make etcd a unit', async () => {
+  const node = {
+    ...nodeWith({ found: 'unreadable', reason: 'Permission denied' }),
+    processes: async () => [],
+  }
+  const planes = new ControlPlanes({ node: () => node } as unknown as Site)
+  await expect(planes.runningEtcd('cp1')).rejects.toMatchObject({
+    code: 'KCERT_NODE_REFUSED',
+    message: '/etc/kubernetes/manifests/etcd.yaml on node "cp1" cannot be read',
+  })
 })
 
 test.for([

@@ -5,7 +5,7 @@ import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
 import { environmentFiles, type UnitFile, unitCommands, unitVariables } from '../pki/systemd-unit.ts'
 import type { ComponentName, ComponentSnapshot, KubeadmSnapshot } from '../rotation/snapshot.ts'
-import { textOf as fileText, type NodeFile } from './node-files.ts'
+import { textOf as fileText, type NodeFile, readIfPresent } from './node-files.ts'
 
 export const componentNames: readonly ComponentName[] = [
   'kube-apiserver',
@@ -82,17 +82,22 @@ function withVariables(
   return [program, ...flags, ...words]
 }
 
-/** Returns a process of etcd that a unit started, with its variables as flags. Throws as the node does. */
+/**
+ * Returns a process of etcd that a unit started, with its variables as flags; undefined if it is gone. Throws KCERT_NODE_REFUSED if its
+ * variables cannot be read, and as the node does.
+ */
 export async function withOwnVariables(
-  node: Pick<NodeAccess, 'readFiles'>,
+  node: Pick<NodeAccess, 'name' | 'readFiles'>,
   running: ProcessFacts,
-): Promise<ProcessFacts> {
-  const [file] = await node.readFiles([`/proc/${running.pid}/environ`])
-  const words = file?.found === 'file' ? fileText(file).split('\0') : []
-  const variables = words.map((word) => {
-    const equals = word.indexOf('=')
-    return [word.slice(0, equals), word.slice(equals + 1)] as const
-  })
+): Promise<ProcessFacts | undefined> {
+  const file = await readIfPresent(node, `/proc/${running.pid}/environ`)
+  if (file === undefined) return undefined
+  const variables = fileText(file)
+    .split('\0')
+    .map((word) => {
+      const equals = word.indexOf('=')
+      return [word.slice(0, equals), word.slice(equals + 1)] as const
+    })
   return { ...running, argv: withVariables(running.argv, variables) }
 }
 

@@ -1,4 +1,5 @@
-import type { FileContent, FileFacts, NodeAccess, NodeCall } from '../pki/node-access.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { FileContent, FileFacts, NodeAccess, NodeCall, ReadFile } from '../pki/node-access.ts'
 import type { FileSnapshot } from '../rotation/snapshot.ts'
 import { looksLikePem } from '../x509/pem.ts'
 import { linkedFrom } from './certificate-files.ts'
@@ -22,6 +23,28 @@ interface Known {
 /** Returns the text of a file that was read. */
 export function textOf({ content }: { readonly content: Uint8Array }): string {
   return Buffer.from(content).toString('utf8')
+}
+
+/** Returns the error for a file that exists and cannot be read. */
+export function unreadableFile(node: string, path: string, reason: string): KcertError {
+  return new KcertError('KCERT_NODE_REFUSED', `${path} on node "${node}" cannot be read`, {
+    why: `${reason}; set become: sudo for the node in kcert.yaml`,
+  })
+}
+
+/** Returns the content of a file; undefined if it does not exist. Throws KCERT_NODE_REFUSED if it cannot be read. */
+export async function readIfPresent(
+  node: Pick<NodeAccess, 'name' | 'readFiles'>,
+  path: string,
+): Promise<ReadFile | undefined> {
+  const [file] = await node.readFiles([path])
+  if (file?.found === 'file') return file
+  if (file?.found === 'absent') return undefined
+  throw unreadableFile(
+    node.name,
+    path,
+    file?.found === 'unreadable' ? file.reason : 'it is not a regular file',
+  )
 }
 
 /**

@@ -1,7 +1,8 @@
 import { createServer as createHttp, type Server } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import { connect } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { Duplex } from 'node:stream'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { actionsOf } from '../../src/rotation/action.ts'
 import { etcdPlaybook } from '../../src/rotation/etcd/playbook.ts'
 import { keyTypeOf, otherNewCas } from '../../src/rotation/key-type.ts'
@@ -167,14 +168,42 @@ test.for([
     dialled.push(port)
     return connect({ host: '127.0.0.1', port: ports[port as 2381 | 8443] })
   }
-  const observer = new SiteObserver({ ...(await sitesOf(nodes))(), dial }, etcdPlaybook)
+  const site = (await sitesOf(nodes))()
+  let laterMs = 0
+  const clock = () => new Date(site.clock().getTime() + laterMs)
+  const observer = new SiteObserver({ ...site, clock, dial }, etcdPlaybook)
   const { etcdMembers } = await observer.observe(sections)
   expect(etcdMembers.map(({ state, reachedAt: its }) => [state?.memberId, its])).toEqual([['a1', reachedAt]])
-  if (reachedAt === undefined) return
-  // Later observations do not connect again.
+  // Waits observe twice a second: the next observation does not connect again.
+  const isHttps = servers.startsWith('https:')
+  expect(dialled.includes(8443)).toBe(isHttps)
   dialled.length = 0
   expect((await observer.observe(sections)).etcdMembers[0]?.reachedAt).toEqual(reachedAt)
   expect(dialled).not.toContain(8443)
+  // An endpoint without an answer is tried again after a time.
+  laterMs = 31_000
+  await observer.observe(sections)
+  expect(dialled.includes(8443)).toBe(isHttps && reachedAt === undefined && id !== 'b2')
+})
+
+test('tries all endpoints at once: one that does not answer delays no other', async () => {
+  const servers = 'https://lb1:8443,https://lb2:8444'
+  const key = 'etcd-keyfile'
+  const flags = { 'etcd-servers': servers, [key]: `${pki}/apiserver-etcd-client.key` }
+  const nodes = new Map([['cp1', controlPlane('cp1', flags, new Date(Date.now() - 3_600_000))]])
+  const silent: Duplex[] = []
+  const dialled: number[] = []
+  const dial = (_node: string, _host: string, port: number) => {
+    dialled.push(port)
+    const stream = new Duplex({ read: () => {}, write: (_, __, done) => done() })
+    silent.push(stream)
+    return stream
+  }
+  const observer = new SiteObserver({ ...(await sitesOf(nodes))(), dial }, etcdPlaybook)
+  const observing = observer.observe(sections)
+  await vi.waitFor(() => expect(dialled).toEqual(expect.arrayContaining([8443, 8444])), 3_000)
+  for (const stream of silent) stream.destroy()
+  await observing
 })
 
 test.each([

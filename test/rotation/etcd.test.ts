@@ -10,8 +10,9 @@ import { brokenEtcdConnection } from '../../src/rotation/etcd/model.ts'
 import { clientsId } from '../../src/rotation/etcd/phases/2-present-bridge.ts'
 import { etcdPlaybook } from '../../src/rotation/etcd/playbook.ts'
 import { phaseOf } from '../../src/rotation/phase.ts'
+import { playbook } from '../../src/rotation/playbook.ts'
 import type { Snapshot } from '../../src/rotation/snapshot.ts'
-import type { Settings } from '../../src/rotation/target-reading.ts'
+import { defaultSettings, type Settings } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
 import { SimulatedOldKeys } from '../fakes/simulated-cluster-ports.ts'
 import { SimulatedOperator, wide } from './operator.ts'
@@ -316,6 +317,25 @@ test.each([1, 2, 3])(
     expect((await observeIn(scene)).target.etcdClients).toBe('known')
   },
 )
+
+test('the rotation of the cluster CA has no unknown clients of etcd, also if both CAs are in one folder', async () => {
+  const scene = new Scene(shape)
+  await scene.runAll(1, 1)
+  const { observed } = await scene.asProcess((rotation) => rotation.observe(playbook.sections))
+  const shared = {
+    ...observed,
+    components: observed.components.map((one) => ({
+      ...one,
+      flags: { ...one.flags, 'etcd-cafile': '/etc/kubernetes/pki/etcd-ca.crt' },
+    })),
+  }
+  // The file that phase 1 distributes for unknown clients of etcd would have this path.
+  expect(shared.files.has('cp1:/etc/kubernetes/pki/kcert/ca-bundle.crt')).toBe(true)
+  const targetWith = (cas: Settings['cas']) =>
+    playbook.targetOf(shared, { ...defaultSettings, cas }, { changes: [] })
+  expect(targetWith(['cluster', 'front-proxy']).etcdClients).toBe('known')
+  expect(targetWith(['etcd']).etcdClients).toBe('unknown')
+})
 
 test.each(['known', 'unknown'] as const)(
   'a rotation that began with %s clients keeps them until it is rolled back',
