@@ -7,7 +7,7 @@ import { keyRotation } from '../rotation/service-account-key/phase-table.ts'
 
 // soak has a default, so oclif would report a conflict every time.
 const phaseFlags = [
-  ...['phase', 'through', 'all', 'pause-between'],
+  ...['phase', 'through', 'all', 'by-runbook', 'pause-between'],
   ...Object.keys(keySettingsFlags).filter((name) => name !== 'soak'),
 ]
 
@@ -41,7 +41,7 @@ rotation at the same time. The journal contains key IDs and paths, but no keys a
 
 After phase 8, the old key stays on control-plane nodes until you run --archive-old-key or --destroy-old-key. It is in kcert's copies,
 readable only by root. kcert overwrites a file in place and then deletes it. SSDs and copy-on-write disks may still keep the bytes. Delete
-backups of nodes, and snapshots of disks and etcd, yourself.`
+backups of nodes, snapshots of disks and etcd, and folders of rotate-sa-key runbook yourself.`
 
   static override exitCodes = KeyRotationCommand.exitsOf({
     ...Flag.clusterExits,
@@ -77,6 +77,9 @@ backups of nodes, and snapshots of disks and etcd, yourself.`
     all: Flag.boolean('run all eight phases', { exclusive: ['phase', 'through'] }),
     ...oldKeyFlags('the old key', phaseFlags),
     ...rotationConsentFlags,
+    'by-runbook': Flag.boolean(
+      'do not change nodes; print which scripts of `rotate-sa-key runbook` to run next, and do the rest',
+    ),
     ...keyPlaceFlags,
     ...keySettingsFlags,
     output: Flag.reportFormat('output format'),

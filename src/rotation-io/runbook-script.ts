@@ -16,11 +16,15 @@ export interface ScriptedRestart {
   readonly startedAt?: number
   /** The command that restarts it; absent for a static pod, which its kubelet restarts. */
   readonly argv?: readonly string[]
+  /** For a static pod whose manifest stays as it is: SIGTERM ends its process, and SIGKILL after this time, if it is given. */
+  readonly signal?: { readonly killAfterSeconds?: number }
 }
 
 export type ScriptedChange = RecordedChange | ScriptedRestart
 
 export interface ScriptFacts {
+  /** The command of the rotation: "kcert rotate-ca". */
+  readonly command: string
   readonly phase: number
   readonly title: string
   /** The command to run after all scripts. */
@@ -60,12 +64,13 @@ export function nodeRunbook(facts: ScriptFacts, changes: readonly ScriptedChange
   const privates = contents.filter(({ isPrivate }) => isPrivate).map(({ name }) => name)
   const text = [
     '#!/bin/sh',
-    `# kcert rotate-ca, phase ${facts.phase} on ${shownWord(facts.node)}: ${facts.title}`,
+    `# ${facts.command}, phase ${facts.phase} on ${shownWord(facts.node)}: ${facts.title}`,
     '# Run as root on that node: sh run.sh. You can stop it and run it again. It compares every file with the plan before it',
     '# writes, and writes nothing if one differs. Files here that contain keys are removed once they are in place.',
     '# KCERT_ROOT=/mnt: work on a file system mounted there.',
     'H=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd) || exit 1',
     '. "$H/node.sh"',
+    `C=${words([`${facts.command} runbook`])}`,
     `begin ${words([facts.node, facts.hostname ?? ''])}`,
     '',
     '# Each file must be as planned, or as this script writes it.',
@@ -84,8 +89,10 @@ export function nodeRunbook(facts: ScriptFacts, changes: readonly ScriptedChange
   ]
 }
 
-function restartLine({ program, startedAt, argv }: ScriptedRestart): string {
+function restartLine({ program, startedAt, argv, signal }: ScriptedRestart): string {
   const started = startedAt === undefined ? '' : String(startedAt)
+  if (signal !== undefined)
+    return `signal ${words([program, started, String(signal.killAfterSeconds ?? '')])}`
   return argv === undefined
     ? `await_start ${words([program, started])}`
     : `restart ${words([program, started, ...argv])}`
@@ -141,7 +148,7 @@ say() { printf '%s\\n' "$*"; }
 refuse() { say "$*" >&2; exit 9; }
 kc_fail() {
   case $1 in
-    changed) refuse "$P changed since this was planned: $2. It was not changed now; write new scripts: kcert rotate-ca runbook" ;;
+    changed) refuse "$P changed since this was planned: $2. It was not changed now; write new scripts: $C" ;;
     cut) refuse "$P: the written file differs from the prepared one (disk full?). The original was kept." ;;
     *) refuse "$P: $1: $2" ;;
   esac
@@ -223,8 +230,8 @@ empty() { rmdir "$R$1" 2>/dev/null || :; }
 # NAME...
 forget() { for n; do rm -f "$H/$n"; done; kc_sync "$H"; }
 
-# PROGRAM: when its process was started, in seconds of this clock; nothing when none runs.
-started() {
+# PROGRAM: its processes, one per line: ID, and start in seconds of this clock.
+processes() {
   n=$(printf '%.15s' "$1")
   read -r up _ <"$R/proc/uptime"
   for p in "$R"/proc/[0-9]*; do
@@ -234,10 +241,12 @@ started() {
     [ "$s" ] || continue
     set -- \${s##*) }
     shift 19
-    echo $(($(date +%s) - \${up%.*} + $1 / $(getconf CLK_TCK 2>/dev/null || echo 100)))
-    return
+    echo "\${p##*/} $(($(date +%s) - \${up%.*} + $1 / $(getconf CLK_TCK 2>/dev/null || echo 100)))"
   done
 }
+
+# PROGRAM: when its process was started; nothing when none runs.
+started() { processes "$1" | { read -r _ s && echo "$s"; }; }
 
 # STARTED|'': true when that process still runs.
 is_old() { [ "$1" ] && [ "$2" ] && [ $(($2 - $1)) -ge -2 ] && [ $(($2 - $1)) -le 2 ]; }
@@ -268,6 +277,32 @@ restart() {
     "$@" || refuse "$* failed; fix the cause, then run this again"
   fi
   await_start "$g" "$o"
+}
+
+# PROGRAM STARTED|'': the ID of that process; nothing when it is gone.
+old_id() {
+  processes "$1" | while read -r id s; do
+    ! is_old "$2" "$s" || echo "$id"
+  done
+}
+
+# PROGRAM STARTED|'' SECONDS|'': ends the process of a static pod; its kubelet starts it again.
+signal() {
+  g=$1 o=$2 k=$3
+  id=$(old_id "$g" "$o")
+  if [ "$id" ]; then
+    # Another pod may run the same program, and nothing here shows which process is the node's own.
+    [ "$(processes "$g" | wc -l)" -eq 1 ] || refuse "several processes of $g run here: restart the container of the static pod yourself, then run this again"
+    kill -s TERM "$id" || [ ! -e "$R/proc/$id" ] || refuse "$g (process $id) could not be stopped"
+    i=0
+    while [ "$k" ] && [ "$(old_id "$g" "$o")" = "$id" ]; do
+      if [ $i -ge "$k" ]; then kill -s KILL "$id" || :; break; fi
+      sleep 1
+      i=$((i + 1))
+    done
+  fi
+  # An API server is ready about 12 s after it started.
+  KCERT_SETTLE=\${KCERT_SETTLE:-15} await_start "$g" "$o"
 }
 
 # COMMAND

@@ -26,8 +26,8 @@ export async function prepareRunbook(
     for (const script of scripts) {
       const changes = await changesOf(site, executor, nodes, script)
       const { hostname } = await nodeNamed(recorded, script.node).identity()
-      const { number, title, next } = phase
-      const facts = { phase: number, title, next, node: script.node, hostname }
+      const { command, number, title, next } = phase
+      const facts = { command, phase: number, title, next, node: script.node, hostname }
       group.push({ node: script.node, files: nodeRunbook(facts, changes) })
     }
     prepared.push(group)
@@ -70,10 +70,10 @@ async function changesOf(
 async function restartOn(
   site: Site,
   node: string,
-  { process: id, replaces, how }: RestartComponent,
+  { process: id, replaces, how, killAfterMs }: RestartComponent,
 ): Promise<ScriptedRestart> {
   const program = id.slice(id.indexOf('/') + 1)
-  if (how === 'signal' || program === 'etcd') {
+  if (program === 'etcd') {
     throw new KcertError('KCERT_ROTATION_REFUSED', `scripts cannot restart ${id}`, {
       why: 'the check between two members of etcd needs all of them at once, so kcert runs this phase itself',
       next: 'kcert rotate-ca',
@@ -93,5 +93,8 @@ async function restartOn(
     program,
     ...(startedAt !== undefined && { startedAt }),
     ...(how === 'service' && { argv }),
+    ...(how === 'signal' && {
+      signal: killAfterMs === undefined ? {} : { killAfterSeconds: Math.ceil(killAfterMs / 1000) },
+    }),
   }
 }

@@ -52,6 +52,8 @@ export interface PreparedScript {
 
 /** The phase of a runbook, and the command to run after its scripts. */
 export interface RunbookPhase {
+  /** The command of the rotation. */
+  readonly command: string
   readonly number: number
   readonly title: string
   readonly next: string
@@ -77,16 +79,17 @@ export function runbookOf(
 ): Runbook {
   const { groups, cuts, first } = groupSteps(steps)
   const apis = apiServers(observed)
+  // Processes that read a service account key restart through signals, all API servers before the first controller manager.
+  const keepsOrder = steps.flatMap(actionsOf).some((act) => act.kind === 'restart' && act.how === 'signal')
   const leaves = new Set(
     apis.map((api) => fileKey(api.node, api.flags[leafFlags['kubelet-client'].flag] ?? '')),
   )
   for (const end of [groups.length, ...cuts.toReversed()]) {
     const some = groups.slice(0, end)
     const inParallel = oneScriptEach(some)
-    const orders =
-      restartsKubeletsLast(inParallel, leaves) || !restartsKubeletsLast(some, leaves)
-        ? [inParallel, some]
-        : [some]
+    const isParallel =
+      !keepsOrder && (restartsKubeletsLast(inParallel, leaves) || !restartsKubeletsLast(some, leaves))
+    const orders = isParallel ? [inParallel, some] : [some]
     const safe = orders.find((order) => playbook.check(observed, target, order.map(stepOf)) === undefined)
     if (safe !== undefined) return { groups: safe, ...(first && { first }) }
   }

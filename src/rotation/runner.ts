@@ -312,6 +312,12 @@ export class Rotation {
     }
   }
 
+  /** Records an action that a script performs, at any time from now on. */
+  async announce(action: Action): Promise<void> {
+    const announced = { phase: action.phase, action: actionDigest(action), what: describeAction(action) }
+    await this.journal.record({ kind: 'intent', ...announced })
+  }
+
   private async perform(action: Action): Promise<void> {
     const what = describeAction(action)
     await this.around.before?.(action)

@@ -491,7 +491,11 @@ test.each(['signal', 'service'] as const)('no script restarts a member of etcd: 
   const groups = [{ atOnce: 1, scripts: [{ node: 'cp1', acts: [restart] }] }]
   const options = { site, random: (length: number) => Buffer.alloc(length), table: etcdPlaybook }
   await expect(
-    prepareRunbook(options, { groups }, { number: 3, title: 'restart', next: 'kcert rotate-ca' }),
+    prepareRunbook(
+      options,
+      { groups },
+      { command: 'kcert rotate-ca', number: 3, title: 'restart', next: '' },
+    ),
   ).rejects.toMatchObject({ code: 'KCERT_ROTATION_REFUSED', message: 'scripts cannot restart cp1/etcd' })
 })
 

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   chmodSync,
@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { FileContent, NodeAccess } from '../../src/pki/node-access.ts'
 import { recordingNode } from '../../src/rotation-io/recording-node.ts'
 import { nodeRunbook, type ScriptedChange } from '../../src/rotation-io/runbook-script.ts'
@@ -78,7 +78,13 @@ async function changesOn(root: string): Promise<ScriptedChange[]> {
   return [...node.take()]
 }
 
-const facts = { phase: 5, title: 'trust both', node: 'w1', next: 'kcert rotate-ca --phase 5 --by-runbook' }
+const facts = {
+  command: 'kcert rotate-ca',
+  phase: 5,
+  title: 'trust both',
+  node: 'w1',
+  next: 'kcert rotate-ca --phase 5 --by-runbook',
+}
 
 function writeScript(changes: readonly ScriptedChange[]): string {
   const at = join(folder, `script${++count}`)
@@ -252,6 +258,59 @@ echo '${pid} (kubelet) S 1 1 1 0 -1 4194560 1 1 1 1 1 1 1 1 20 0 1 0 ${(100_000 
   })
   expect(run(shell, script, root, env)).toMatchObject({ status: 0 })
   expect(readFileSync(asked, 'utf8').match(/restart -- kubelet.service/g)).toHaveLength(2)
+})
+
+test.each(shells)('%s: ends the process of a static pod once, with SIGKILL if needed', async (...shell) => {
+  const root = makeRoot()
+  const now = Math.floor(Date.now() / 1000)
+  const hz = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+  const tools = join(folder, `bin${++count}`)
+  mkdirSync(tools)
+  // The clock for process start times does not advance here, and neither does the uptime.
+  writeFileSync(join(tools, 'date'), `#!/bin/sh\necho ${now}\n`, { mode: 0o755 })
+  mkdirSync(join(root, 'proc'), { recursive: true })
+  writeFileSync(join(root, 'proc/uptime'), '100000.00 1.0\n')
+  const running = (pid: number, ageSeconds: number): void => {
+    mkdirSync(join(root, `proc/${pid}`), { recursive: true })
+    writeFileSync(join(root, `proc/${pid}/comm`), 'kube-apiserver\n')
+    writeFileSync(
+      join(root, `proc/${pid}/stat`),
+      `${pid} (kube-apiserver) S 1 1 1 0 -1 4194560 1 1 1 1 1 1 1 1 20 0 1 0 ${(100_000 - ageSeconds) * hz} 1 1\n`,
+    )
+  }
+  const script = writeScript([
+    { kind: 'restart', program: 'kube-apiserver', startedAt: now - 9_000, signal: { killAfterSeconds: 1 } },
+  ])
+  const env = { PATH: `${tools}:${process.env.PATH}` }
+  const child = spawn('sh', ['-c', 'trap "" TERM; while :; do sleep 0.1; done'], { stdio: 'ignore' })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await new Promise((done) => setTimeout(done, 300))
+  const pid = child.pid ?? 0
+  running(pid, 9_000)
+  // A second one may be in another pod. Nothing is ended.
+  running(1_000_001, 50)
+  const refused = run(shell, script, root, env)
+  expect([refused.status, refused.stderr]).toEqual([
+    9,
+    'several processes of kube-apiserver run here: restart the container of the static pod yourself, then run this again\n',
+  ])
+  expect(child.signalCode).toBeNull()
+  rmSync(join(root, 'proc/1000001'), { recursive: true })
+  expect(run(shell, script, root, env)).toMatchObject({
+    status: 9,
+    stderr: 'kube-apiserver did not come back within 3 s: check its log, then run this again\n',
+  })
+  await vi.waitFor(() => expect(child.signalCode).toBe('SIGKILL'))
+  rmSync(join(root, `proc/${pid}`), { recursive: true })
+  running(1_000_002, 1)
+  // The kubelet has started another one, which is not ended, whatever else runs.
+  for (const other of [undefined, 1_000_003]) {
+    if (other !== undefined) running(other, 500)
+    expect(run(shell, script, root, env)).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('kube-apiserver restarted'),
+    })
+  }
 })
 
 const hostile = [

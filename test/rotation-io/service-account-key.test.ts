@@ -2,12 +2,14 @@ import { createHash, createPrivateKey, createPublicKey } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { actionsOf } from '../../src/rotation/action.ts'
 import { phaseOf } from '../../src/rotation/phase.ts'
+import { runbookOf } from '../../src/rotation/runbook.ts'
 import { keyIdFor } from '../../src/rotation/service-account-key/key-id.ts'
 import { keyPlaybook } from '../../src/rotation/service-account-key/playbook.ts'
 import type { Snapshot } from '../../src/rotation/snapshot.ts'
 import { defaultSettings } from '../../src/rotation/target-reading.ts'
 import { SiteExecutor } from '../../src/rotation-io/executor.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
+import { prepareRunbook } from '../../src/rotation-io/runbook.ts'
 import { controlPlaneTree } from '../pki/kubeadm-tree.ts'
 import { MemoryNode } from './memory-node.ts'
 import { sitesOf } from './memory-site.ts'
@@ -161,6 +163,34 @@ test('creates no second key while a file that may have it cannot be read', async
         : file,
     )
   await expect((await opened(nodes)).write(4)).rejects.toMatchObject({ code: 'KCERT_NODE_REFUSED' })
+})
+
+test('scripts put one new key on all nodes, and end the process of an API server after its shutdown delay', async () => {
+  const nodes = new Map(['cp1', 'cp2'].map((name) => [name, controlPlane(name)]))
+  const { observed, target } = await (await opened(nodes)).observe()
+  const { groups } = runbookOf(keyPlaybook, observed, target, phaseOf(keyPlaybook, 1).plan(observed, target))
+  const restart = {
+    ...({ kind: 'restart', phase: 2, process: 'cp1/kube-apiserver', how: 'signal' } as const),
+    ...{ replaces: 1_000_000, killAfterMs: 20_000 },
+  }
+  const restarting = { atOnce: 1, scripts: [{ node: 'cp1', acts: [restart] }] }
+  const site = (await sitesOf(nodes))()
+  const options = { site, random: (length: number) => Buffer.alloc(length, 7), table: keyPlaybook }
+  const phase = { command: 'kcert rotate-sa-key', number: 1, title: 'copy the new key', next: 'kcert' }
+  const prepared = (await prepareRunbook(options, { groups: [...groups, restarting] }, phase)).flat()
+  const keys = prepared.flatMap(({ node, files }) =>
+    files.flatMap(({ content }) =>
+      String(content).includes('PRIVATE KEY') ? [[node, String(content)]] : [],
+    ),
+  )
+  expect(keys.map(([node]) => node)).toEqual(['cp1', 'cp2'])
+  expect(keys[0]?.[1]).toBe(keys[1]?.[1])
+  const scripts = prepared.map(({ files }) => String(files.find(({ name }) => name === 'run.sh')?.content))
+  expect(scripts[0]).toContain('# kcert rotate-sa-key, phase 1 on cp1: copy the new key\n')
+  expect(scripts[0]).toContain("\nC='kcert rotate-sa-key runbook'\n")
+  expect(scripts.at(-1)).toContain("\nsignal 'kube-apiserver' '1000' '20'\n")
+  // Nothing was written.
+  expect(nodes.get('cp1')?.files.has(`${pki}/kcert/new/sa.key`)).toBe(false)
 })
 
 test('no plan and no observation contains a private key', async () => {

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { KcertError } from '../../src/errors/kcert-error.ts'
+import { keyPlaybook } from '../../src/rotation/service-account-key/playbook.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
 import { SimulatedExecutor } from '../fakes/simulated-cluster-ports.ts'
 import { violations } from '../scripts/schemas.ts'
@@ -16,30 +17,32 @@ async function toAndFro(
   phase: number,
   isUndo = false,
 ): Promise<readonly number[]> {
-  const { cluster, clients } = operator.scene
+  const { cluster, clients, playbook, settings } = operator.scene
+  const { command } = playbook
   const handed: number[] = []
   for (let round = 0; round < 12; round++) {
     try {
-      await operator.command(
-        (session) => (isUndo ? session.rollback(phase - 1) : session.run([phase])),
-        byRunbook,
-      )
+      await operator.command((session) => (isUndo ? session.rollback(phase - 1) : session.run([phase])), {
+        ...byRunbook,
+        settings,
+      })
       return handed
     } catch (error) {
       if (!(error instanceof KcertError) || !error.message.startsWith('the next step is on a node'))
         throw error
       expect(error.next).toBe(
-        `kcert rotate-ca runbook phase-${phase}${isUndo ? '-back' : ''} --phase ${phase}${isUndo ? ' --undo' : ''}`,
+        `${command} runbook phase-${phase}${isUndo ? '-back' : ''} --phase ${phase}${isUndo ? ' --undo' : ''}`,
       )
     }
-    const { report } = await operator.command((session) =>
-      isUndo ? session.runbookBack(phase, 'DIR') : session.runbook(phase, 'DIR'),
+    const { report } = await operator.command(
+      (session) => (isUndo ? session.runbookBack(phase, 'DIR') : session.runbook(phase, 'DIR')),
+      { settings },
     )
     expect(violations('RotationRunbook', report)).toEqual([])
     expect(report.next.command).toBe(
       isUndo
-        ? `kcert rotate-ca rollback --to ${phase - 1} --by-runbook`
-        : `kcert rotate-ca --phase ${phase} --by-runbook`,
+        ? `${command} rollback --to ${phase - 1} --by-runbook`
+        : `${command} --phase ${phase} --by-runbook`,
     )
     const { groups } = operator.runbooks.at(-1)!
     handed.push(report.scripts.length)
@@ -75,6 +78,57 @@ test.for<{ name: string; shape: ClusterShape }>([
   expect(rounds[1]).toEqual([scene.cluster.nodes.size])
   expect(rounds[5]).toEqual([scene.cluster.nodes.size])
   expect([rounds[3], rounds[4], rounds[10], rounds[11]]).toEqual([[], [], [], []])
+})
+
+describe('the service account key', () => {
+  const shape = { controlPlanes: 3, workers: 2, namespaces: 2, hasTokens: true } as const
+  const waivers = new Set(['audit-log', 'rollback:audit-log'])
+  const sceneOf = () =>
+    new Scene(shape, { proof: 'audit', acceptedVersions: new Set(['1.36']), waivers }, keyPlaybook)
+
+  test('a whole rotation with manual changes on nodes rejects no token', async () => {
+    const scene = sceneOf()
+    const operator = new SimulatedOperator(scene)
+    const before = Object.entries(scene.files()).filter(([key]) => key.includes('/manifests/'))
+    const rounds: Record<number, readonly number[]> = {}
+    for (let phase = 1; phase <= 8; phase++) rounds[phase] = await toAndFro(operator, phase)
+    expect(scene.clients.failures).toEqual([])
+    const { cluster } = scene
+    for (const process of cluster.processes.values()) {
+      if (process.name === 'kube-apiserver')
+        expect(cluster.verifiedBy(process)).toEqual([cluster.signedBy(process)])
+    }
+    expect(
+      JSON.stringify(Object.entries(scene.files()).filter(([key]) => key.includes('/pki/sa.'))),
+    ).not.toContain(cluster.oldKey)
+    expect(Object.entries(scene.files()).filter(([key]) => key.includes('/manifests/'))).toEqual(before)
+    expect(rounds).toMatchObject({ 1: [3], 3: [], 6: [] })
+    // In phase 4 all API servers restart, one after the other, and then all controller managers.
+    const order = operator.runbooks.flatMap(({ groups }) =>
+      groups.map(({ atOnce, scripts }) => ({
+        atOnce,
+        its: scripts.flatMap(({ acts }) =>
+          acts.flatMap((act) => (act.kind === 'restart' && act.phase === 4 ? act.process : [])),
+        ),
+      })),
+    )
+    const restarts = order.filter(({ its }) => its.length > 0)
+    expect(restarts.map(({ atOnce }) => atOnce)).toEqual(restarts.map(() => 1))
+    expect(restarts.flatMap(({ its }) => its)).toEqual([
+      ...['cp1', 'cp2', 'cp3'].map((node) => `${node}/kube-apiserver`),
+      ...['cp2', 'cp3', 'cp1'].map((node) => `${node}/kube-controller-manager`),
+    ])
+  })
+
+  test('a rollback by scripts from phase 7 restores every byte', async () => {
+    const scene = sceneOf()
+    const files = scene.files()
+    const operator = new SimulatedOperator(scene)
+    for (let phase = 1; phase <= 7; phase++) await toAndFro(operator, phase)
+    for (const phase of [7, 6, 5, 4, 3, 2, 1]) await toAndFro(operator, phase, true)
+    expect(scene.files()).toEqual(files)
+    expect(scene.clients.failures).toEqual([])
+  })
 })
 
 test('names an action that must come before any change on a node, and writes no scripts', async () => {

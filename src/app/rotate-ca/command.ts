@@ -65,6 +65,29 @@ export abstract class RotationCommand extends KcertCommand {
     return this.show(output, report, renderRun, { exit })
   }
 
+  /** Writes the scripts of a phase, or of its rollback, into a new folder. */
+  protected async writeRunbook(
+    flags: SessionFlags & { readonly phase: number; readonly undo: boolean; readonly output: ReportFormat },
+    folder: string,
+  ): Promise<ExitCode> {
+    const [{ renderRunbook }, { newFolder, writeInto }, { noPaint }, { stdoutView }] = await Promise.all([
+      import('../../output/rotation/runbook.ts'),
+      import('../../system/new-folder.ts'),
+      import('../../output/paint.ts'),
+      import('../../cli/view.ts'),
+    ])
+    const { phase, undo, output } = flags
+    newFolder(folder)
+    const { report, files } = await this.withSession(flags, 'read', (session) =>
+      undo ? session.runbookBack(phase, folder) : session.runbook(phase, folder),
+    )
+    if (files.length > 0) {
+      const view = { ...(await stdoutView(this.context)), paint: noPaint }
+      writeInto(folder, [...files, { path: 'README.txt', content: renderRunbook(report, view) }])
+    }
+    return this.show(output, report, renderRunbook)
+  }
+
   /** Archives or destroys the old keys of a finished rotation, or shows what that would do with --dry-run. */
   protected async retireOldKeys(
     flags: RetirementFlags & { readonly output: ReportFormat },

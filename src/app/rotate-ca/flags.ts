@@ -102,6 +102,21 @@ export const keptPhases = (last: number) =>
     max: last,
   })
 
+/** The flags that select the scripts of a phase. `last`: the last phase. */
+export const runbookFlags = (last: number) => ({
+  phase: Flag.number('N', 'phase to write scripts for', { min: 1, max: last, required: true }),
+  undo: Flag.boolean('write scripts that roll back the phase'),
+})
+
+/** The exit codes of the commands that write scripts. */
+export const runbookExits = {
+  ...Flag.clusterExits,
+  done: 'the scripts are written, or there is nothing to do on nodes now',
+  usage: 'wrong usage, or no inventory',
+  unreachable: 'the cluster or a node did not answer',
+  refused: 'out of order, a step on the API server comes first, or DIR is not empty',
+}
+
 /** The exit codes of a rollback, but for what it refuses. */
 export const rollbackExits = {
   ...Flag.clusterExits,

@@ -177,7 +177,12 @@ export class RotationSession {
         goesOn: (node) => session.goesOnWith(`node ${node}`),
         stop: () => interruption(operator.interrupted, commandLine`${fixed(playbook.command)}`),
         begin: async (action) => {
-          if (options.byRunbook && isNodeAct(action)) throw forRunbook(playbook, action, session.isUndoing)
+          if (options.byRunbook && isNodeAct(action)) {
+            // Scripts write no journal, and this phase deletes what shows that the others are complete.
+            if (!session.isUndoing && phaseOf(playbook, action.phase).dropsOld)
+              await rotation.announce(action)
+            throw forRunbook(playbook, action, session.isUndoing)
+          }
           await session.hooks?.before(action)
         },
       }),
@@ -263,7 +268,11 @@ export class RotationSession {
     const runbook = runbookOf(this.playbook, observed, target, plan.steps)
     if (runbook.first !== undefined) throw clusterFirst(describeAction(runbook.first), commands.next)
     const { number, title } = plan
-    const prepared = await this.ports.prepareRunbook?.(runbook, { number, title, next: commands.next })
+    const { command } = this.playbook
+    const prepared = await this.ports.prepareRunbook?.(runbook, {
+      ...{ command, number, title },
+      next: commands.next,
+    })
     const groups = prepared ?? []
     const scripts = runbook.groups.flatMap(({ atOnce, scripts: its }, index) =>
       its.map(({ node, acts }) => ({

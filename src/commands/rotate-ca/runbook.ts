@@ -1,11 +1,12 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
-import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
+import {
+  rotationPlaceFlags,
+  rotationSettingsFlags,
+  runbookExits,
+  runbookFlags,
+} from '../../app/rotate-ca/flags.ts'
 import * as Flag from '../../cli/flags.ts'
-import { stdoutView } from '../../cli/view.ts'
-import { noPaint } from '../../output/paint.ts'
-import { renderRunbook } from '../../output/rotation/runbook.ts'
 import { phaseTable } from '../../rotation/phase-table.ts'
-import { newFolder, writeInto } from '../../system/new-folder.ts'
 
 export default class RotateCaRunbook extends RotationCommand {
   static override summary = 'Write the node changes of a phase as shell scripts, to run them by hand.'
@@ -28,13 +29,7 @@ rotate-ca rollback --by-runbook. kcert refuses them where it would refuse the ro
 kcert creates DIR for its owner only. It contains new CA keys and kubeconfigs with keys (mode 0600) until you copy them to their nodes.
 Keys are never on a command line. A script deletes the keys beside it once they are in place.`
 
-  static override exitCodes = RotationCommand.exitsOf({
-    ...Flag.clusterExits,
-    done: 'the scripts are written, or there is nothing to do on nodes now',
-    usage: 'wrong usage, or no inventory',
-    unreachable: 'the cluster or a node did not answer',
-    refused: 'out of order, a step on the API server comes first, or DIR is not empty',
-  })
+  static override exitCodes = RotationCommand.exitsOf(runbookExits)
 
   static override examples = RotationCommand.examplesOf({
     'Write the scripts of phase 1': 'kcert rotate-ca runbook phase-1 --phase 1',
@@ -47,8 +42,7 @@ Keys are never on a command line. A script deletes the keys beside it once they 
   static override args = { DIR: Flag.operand('folder to create, or an empty folder') }
 
   static override flags = {
-    phase: Flag.number('N', 'phase to write scripts for', { min: 1, max: phaseTable.length, required: true }),
-    undo: Flag.boolean('write scripts that roll back the phase'),
+    ...runbookFlags(phaseTable.length),
     ...rotationPlaceFlags,
     ...rotationSettingsFlags,
     output: Flag.reportFormat('output format'),
@@ -56,15 +50,6 @@ Keys are never on a command line. A script deletes the keys beside it once they 
 
   protected override async perform() {
     const { flags, args } = await this.parse(RotateCaRunbook)
-    const folder = args.DIR
-    newFolder(folder)
-    const { report, files } = await this.withSession(flags, 'read', (session) =>
-      flags.undo ? session.runbookBack(flags.phase, folder) : session.runbook(flags.phase, folder),
-    )
-    if (files.length > 0) {
-      const view = { ...(await stdoutView(this.context)), paint: noPaint }
-      writeInto(folder, [...files, { path: 'README.txt', content: renderRunbook(report, view) }])
-    }
-    return this.show(flags.output, report, renderRunbook)
+    return this.writeRunbook(flags, args.DIR)
   }
 }

@@ -35,6 +35,9 @@ Phase 8 cannot be rolled back. After a leak of the key, phases 4 and 7 cannot be
   static override flags = {
     to: keptPhases(7),
     ...rotationConsentFlags,
+    'by-runbook': Flag.boolean(
+      'do not change nodes; print which scripts of `rotate-sa-key runbook --undo` to run next, and do the rest',
+    ),
     'max-unavailable': maxUnavailable,
     proof,
     soak,
