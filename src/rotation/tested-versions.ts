@@ -10,8 +10,8 @@ export const testedMinors: readonly string[] = ['1.33', '1.34', '1.35', '1.36', 
 /** The minor versions on which a rotation of etcd's CA ran to its end on real nodes (docs/benchmarks.md). */
 export const etcdTestedMinors: readonly string[] = ['1.37']
 
-/** The minor versions on which a rotation of the service account key ran to its end on real nodes: none yet. */
-export const keyTestedMinors: readonly string[] = []
+/** The minor versions on which a rotation of the service account key ran to its end on real nodes (docs/benchmarks.md). */
+export const keyTestedMinors: readonly string[] = ['1.37']
 
 /** Components whose minor version determines which files they reload. A cloud-controller-manager has its own version. */
 export const versioned: readonly ComponentName[] = [

@@ -376,11 +376,15 @@ async function rotatedServiceAccountKey(cluster: Cluster, operator: RotationOper
   const keyOf = (node: string): string => pki(node, 'sa.pub')
   const oldKey = keyOf('cp1')
   const oldKeys = [oldKey, pki('cp1', 'sa.key')]
-  const oldToken = readFileSync(probeFiles.token, 'utf8')
   // No client requests a token in these minutes.
   const confirmed = ['--proof', 'audit', '--waive', 'rollback:audit-log']
   const notBack = await toFourAndBack(cluster, operator, [], confirmed)
-  const evidence = await rotateUnderWatch(cluster, operator, () => rotateServiceAccountKey(cluster, operator))
+  let oldToken = ''
+  const evidence = await rotateUnderWatch(cluster, operator, () => {
+    // The prober has requested it from this cluster by now.
+    oldToken = readFileSync(probeFiles.token, 'utf8')
+    return rotateServiceAccountKey(cluster, operator)
+  })
   const after = staticPods(cluster)
   const changed = changedNames(pods, after)
   const accepting = Object.entries(await answersToToken(cluster, oldToken))
