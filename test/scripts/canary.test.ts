@@ -247,6 +247,11 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   'rotate-sa-key:verify': [[...site], ['--inventory', 'key.pem'], [...site, '--journal', 'secrets.yaml']],
   'rotate-sa-key:status': [[...site], ['--inventory', 'key.pem'], [...site, '--journal', 'secrets.yaml']],
+  'rotate-sa-key:runbook': [
+    ['scripts', ...site, '--phase', '1'],
+    ['key.pem', ...site, '--phase', '1'],
+    ['scripts', ...site, '--phase', '1', '--journal', 'secrets.yaml'],
+  ],
   'rotate-sa-key:plan': [[...site], [...site, '--reason', 'compromise'], ['--inventory', 'secrets.yaml']],
   'rotate-ca:recover': [
     [...site, '--dry-run'],
