@@ -144,7 +144,10 @@ const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
     ['ca', 'inventory', 'journal', ...ofCluster],
   ],
   [/^kcert (?:kubelet forecast|rotate-sa-key plan)(?![\w-])/, ['inventory', ...ofCluster]],
-  [/^kcert rotate-sa-key(?: (?:rollback|status))?(?![\w-]| plan)/, ['inventory', 'journal', ...ofCluster]],
+  [
+    /^kcert rotate-sa-key(?: (?:rollback|runbook|status|verify))?(?![\w-]| plan)/,
+    ['inventory', 'journal', ...ofCluster],
+  ],
 ]
 
 const quoted = String.raw`\\.|\$'(?:[^'\\]|\\.)*'|(?<!\w)'[^']*'|"(?:[^"\\]|\\.)*"`

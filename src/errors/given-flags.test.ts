@@ -108,6 +108,16 @@ test('repeats that etcd’s CA is rotated in every command of that rotation, and
     expect(withGivenFlags(other, flags)).toBe(other)
 })
 
+test('adds the given flags after the whole name of a command', () => {
+  const { commands } = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as {
+    readonly commands: Readonly<Record<string, object>>
+  }
+  for (const id of Object.keys(commands)) {
+    const name = `kcert ${id.replaceAll(':', ' ')}`
+    expect(withGivenFlags(`${name} --help`, { ...given, ca: 'cluster' })).toMatch(new RegExp(`^${name} -`))
+  }
+})
+
 test('adds nothing without given flags', () => {
   expect(withGivenFlags('kcert csr list; kubectl get csr x', {})).toBe('kcert csr list; kubectl get csr x')
 })

@@ -90,6 +90,7 @@ const besides: Readonly<Record<string, readonly string[]>> = {
   ],
   'rotate-ca': ['--phase', '1', '--dry-run'],
   'rotate-ca:runbook': ['DIR', '--phase', '1'],
+  'rotate-sa-key:runbook': ['DIR', '--phase', '1'],
   'rotate-ca:rollback': ['--dry-run'],
   'rotate-ca:discover': ['--dry-run'],
 }
