@@ -20,7 +20,10 @@ export const targets: readonly Target[] = [
   },
   { sources: ['src/rotation/etcd/quorum.ts'], tests: ['src/rotation/etcd/quorum.test.ts'] },
   // Tested on snapshots: a whole rotation for each mutant takes too long.
-  { sources: ['src/rotation/phases/**/*.ts'], tests: ['test/rotation/{phases,gates}.test.ts'] },
+  {
+    sources: ['src/rotation/{phases/**/*,distributing}.ts'],
+    tests: ['test/rotation/{phases,gates}.test.ts'],
+  },
   ...[
     'executor',
     'file-writing',
