@@ -39,7 +39,11 @@ const processAt = (startedMs: number, program: string): ProcessFacts =>
 /** A node whose kubelet, or another program, runs as a unit since this time. A restart starts a new process. */
 function siteWith(startedMs: number, holderIdentity = '', program = 'kubelet') {
   const node = new MemoryNode('w1', { files: new Map() } as never)
-  node.processes = [processAt(startedMs, program)]
+  const run = (at: number): void => {
+    node.processes = [processAt(at, program)]
+    node.files.set(`/proc/${at}/environ`, { content: Buffer.alloc(0), mode: 0o400 })
+  }
+  run(startedMs)
   const restarted: string[] = []
   Object.assign(node.access, {
     unit: async (name: string) => ({
@@ -49,7 +53,7 @@ function siteWith(startedMs: number, holderIdentity = '', program = 'kubelet') {
     }),
     restartUnit: async (name: string) => {
       restarted.push(name)
-      node.processes = [processAt(nowMs + 500, program)]
+      run(nowMs + 500)
     },
   })
   const lease = { spec: { holderIdentity, acquireTime: new Date(nowMs - 60_000).toISOString() } }
