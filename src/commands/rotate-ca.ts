@@ -1,5 +1,6 @@
 import { RotationCommand } from '../app/rotate-ca/command.ts'
 import {
+  byRunbook,
   oldKeyFlags,
   rotationConsentFlags,
   rotationPlaceFlags,
@@ -104,9 +105,7 @@ yourself.`
     all: Flag.boolean('run all twelve phases', { exclusive: ['phase', 'through'] }),
     ...oldKeyFlags("the old CA's key and certificate", phaseFlags),
     ...rotationConsentFlags,
-    'by-runbook': Flag.boolean(
-      'do not change nodes; print which scripts of `rotate-ca runbook` to run next, and do the rest',
-    ),
+    'by-runbook': byRunbook('rotate-ca runbook'),
     ...rotationPlaceFlags,
     ...rotationSettingsFlags,
     output: Flag.reportFormat('output format'),

@@ -1,4 +1,4 @@
-import { oldKeyFlags, rotationConsentFlags } from '../app/rotate-ca/flags.ts'
+import { byRunbook, oldKeyFlags, rotationConsentFlags } from '../app/rotate-ca/flags.ts'
 import { KeyRotationCommand } from '../app/rotate-sa-key/command.ts'
 import { keyPlaceFlags, keySettingsFlags } from '../app/rotate-sa-key/flags.ts'
 import * as Flag from '../cli/flags.ts'
@@ -77,9 +77,7 @@ backups of nodes, snapshots of disks and etcd, and folders of rotate-sa-key runb
     all: Flag.boolean('run all eight phases', { exclusive: ['phase', 'through'] }),
     ...oldKeyFlags('the old key', phaseFlags),
     ...rotationConsentFlags,
-    'by-runbook': Flag.boolean(
-      'do not change nodes; print which scripts of `rotate-sa-key runbook` to run next, and do the rest',
-    ),
+    'by-runbook': byRunbook('rotate-sa-key runbook'),
     ...keyPlaceFlags,
     ...keySettingsFlags,
     output: Flag.reportFormat('output format'),

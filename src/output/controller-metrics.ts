@@ -47,7 +47,9 @@ export function renderControllerMetrics(state: ControllerMetrics): string {
   const { pending, decisions, events, missingRights, policy } = state
   const { approve, watch, watchSecrets, namespace } = state.info
   const started = {
-    ...{ approve, watch: String(watch), watch_secrets: String(watchSecrets) },
+    approve,
+    watch: String(watch),
+    watch_secrets: String(watchSecrets),
     // Not "namespace": a scrape may set that to the one of the pod.
     lease_namespace: namespace,
   }

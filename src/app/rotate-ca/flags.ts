@@ -108,6 +108,10 @@ export const runbookFlags = (last: number) => ({
   undo: Flag.boolean('write scripts that roll back the phase'),
 })
 
+/** The flag with which people change the nodes by scripts. `scripts`: the command that writes them. */
+export const byRunbook = (scripts: string) =>
+  Flag.boolean(`do not change nodes; print which scripts of \`${scripts}\` to run next, and do the rest`)
+
 /** The exit codes of the commands that write scripts. */
 export const runbookExits = {
   ...Flag.clusterExits,

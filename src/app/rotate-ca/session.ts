@@ -270,7 +270,9 @@ export class RotationSession {
     const { number, title } = plan
     const { command } = this.playbook
     const prepared = await this.ports.prepareRunbook?.(runbook, {
-      ...{ command, number, title },
+      command,
+      number,
+      title,
       next: commands.next,
     })
     const groups = prepared ?? []

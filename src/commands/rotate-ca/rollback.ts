@@ -1,5 +1,6 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import {
+  byRunbook,
   keptPhases,
   rollbackExits,
   rotationConsentFlags,
@@ -38,9 +39,7 @@ without the cross-signed CA certificate. Before the rollback, give such clients 
   static override flags = {
     to: keptPhases(11),
     ...rotationConsentFlags,
-    'by-runbook': Flag.boolean(
-      'do not change nodes; print which scripts of `rotate-ca runbook --undo` to run next, and do the rest',
-    ),
+    'by-runbook': byRunbook('rotate-ca runbook --undo'),
     'max-unavailable': maxUnavailable,
     pace,
     waive,

@@ -1,4 +1,4 @@
-import { keptPhases, rollbackExits, rotationConsentFlags } from '../../app/rotate-ca/flags.ts'
+import { byRunbook, keptPhases, rollbackExits, rotationConsentFlags } from '../../app/rotate-ca/flags.ts'
 import { KeyRotationCommand } from '../../app/rotate-sa-key/command.ts'
 import { keyPlaceFlags, keySettingsFlags } from '../../app/rotate-sa-key/flags.ts'
 import * as Flag from '../../cli/flags.ts'
@@ -35,9 +35,7 @@ Phase 8 cannot be rolled back. After a leak of the key, phases 4 and 7 cannot be
   static override flags = {
     to: keptPhases(7),
     ...rotationConsentFlags,
-    'by-runbook': Flag.boolean(
-      'do not change nodes; print which scripts of `rotate-sa-key runbook --undo` to run next, and do the rest',
-    ),
+    'by-runbook': byRunbook('rotate-sa-key runbook --undo'),
     'max-unavailable': maxUnavailable,
     proof,
     soak,
