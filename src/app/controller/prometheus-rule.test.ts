@@ -190,6 +190,17 @@ describe(`deploy/prometheus (${withPromtool})`, () => {
       '--watch -n kube-system --as system:serviceaccount:kube-system:kcert-controller',
       'kube-system',
     ],
+    // Any pod that Prometheus scrapes can write these.
+    ...[
+      'approve="",watch="true",watch_secrets="false",lease_namespace="x; touch INJ #"',
+      'approve="",watch="true",watch_secrets="false",lease_namespace="-A"',
+      'approve="--kubeconfig=/tmp/x",watch="true",watch_secrets="false",lease_namespace="certs"',
+      'approve="$(touch INJ)",watch="true",watch_secrets="false",lease_namespace="certs"',
+    ].map((info) => [
+      info,
+      '--watch -n kube-system --as system:serviceaccount:kube-system:kcert-controller',
+      'kube-system',
+    ]),
   ])('the commands have the flags and the namespace of the controller: %s', (info, flags, namespace) => {
     const commandOf = (alert: string, labels: object, series: Series): boolean => {
       const { annotations } = rules.find((rule) => rule.alert === alert) ?? { annotations: { summary: '' } }

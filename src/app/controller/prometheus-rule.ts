@@ -32,8 +32,11 @@ export function alertGroups(): readonly { readonly name: string; readonly rules:
 }
 
 // Prometheus looks up where the controller runs and with which flags, also up to a day after it stopped. So the same rules fit every installation.
+// Every pod that Prometheus scrapes can write this metric, and people paste the command: other labels than these are not used.
+const info =
+  "kcert_controller_info{lease_namespace=~'[a-z0-9][a-z0-9-]*',approve=~'([A-Za-z0-9_][A-Za-z0-9_.,-]*)?'}"
 const ofController = (text: string, otherwise: string): string =>
-  `{{ range query "topk(1, max_over_time(kcert_controller_info[1d]))" }}${text}{{ else }}${otherwise}{{ end }}`
+  `{{ range query "topk(1, max_over_time(${info}[1d]))" }}${text}{{ else }}${otherwise}{{ end }}`
 const label = (name: string): string => `{{ .Labels.${name} }}`
 const place = (namespace: string): string =>
   ` -n ${namespace} --as system:serviceaccount:${namespace}:kcert-controller`
