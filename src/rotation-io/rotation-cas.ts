@@ -109,7 +109,7 @@ export class RotationCas {
   }
 
   private async findOld(ca: CaName): Promise<SigningPair> {
-    for (const { node, paths, own } of [...(await this.places(ca)), ...(await this.machines(ca))]) {
+    for (const { node, paths, own } of await this.everyPlace(ca)) {
       const [laidOut, laidOutKey, present, presentKey] = await this.read(node, [
         paths.oldCertificate,
         paths.oldKey,
@@ -128,7 +128,7 @@ export class RotationCas {
 
   /** At the end of a rotation, the old pair exists only in the copies. */
   private async findCopy(ca: CaName): Promise<SigningPair | undefined> {
-    for (const { node, own } of [...(await this.places(ca)), ...(await this.machines(ca))]) {
+    for (const { node, own } of await this.everyPlace(ca)) {
       const index = await readIndex(this.planes.node(node), this.table.copiesIndex)
       const copies = index.copies.filter(
         ({ phase, digest }) => rowNumbered(this.table, phase)?.begins && digest !== undefined,
@@ -197,6 +197,10 @@ export class RotationCas {
       }
     }
     return this.site.certificates.get(digest)
+  }
+
+  private async everyPlace(ca: CaName): Promise<readonly Place[]> {
+    return [...(await this.places(ca)), ...(await this.machines(ca))]
   }
 
   /**

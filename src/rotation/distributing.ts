@@ -3,7 +3,14 @@ import type { PendingItem } from './phase.ts'
 import type { PhaseTable } from './phase-table.ts'
 import { kubeadmCerts } from './phases/drop-old/remains.ts'
 import { isProven } from './proof.ts'
-import { fileKey, type NodeSnapshot, type Observed, onNode, type SectionName } from './snapshot.ts'
+import {
+  controlPlanes,
+  fileKey,
+  type NodeSnapshot,
+  type Observed,
+  onNode,
+  type SectionName,
+} from './snapshot.ts'
 import type { Target } from './target.ts'
 import { inLanes, patch, probe, write } from './tasks.ts'
 import { indexing } from './undo.ts'
@@ -71,10 +78,6 @@ export function distribution<Section extends SectionName>(rotation: Distribution
       yield* inLanes(target.atOnce, nodes(observed), ({ name }) => copy(observed, name))
     },
   }
-}
-
-export function controlPlanes({ nodes }: Observed<'nodes'>): readonly NodeSnapshot[] {
-  return nodes.filter(({ isControlPlane }) => isControlPlane)
 }
 
 /** kcert backdates a certificate by minutes. A clock that is further behind would find it not yet valid. */

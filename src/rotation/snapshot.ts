@@ -522,6 +522,10 @@ export function onNode<Item extends { readonly node: string }>(
   return byNode(section, (item) => item.node).get(node) ?? []
 }
 
+export function controlPlanes({ nodes }: Observed<'nodes'>): readonly NodeSnapshot[] {
+  return nodes.filter(({ isControlPlane }) => isControlPlane)
+}
+
 export function componentsNamed(
   observed: Observed<'components'>,
   name: ComponentName,

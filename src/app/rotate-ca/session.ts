@@ -24,7 +24,7 @@ import type {
 } from '../../rotation/report.ts'
 import { isNodeAct, type PrepareRunbook, runbookOf } from '../../rotation/runbook.ts'
 import { type PlannedPhase, Rotation, type RotationEvent, refused } from '../../rotation/runner.ts'
-import type { Snapshot } from '../../rotation/snapshot.ts'
+import { controlPlanes, type Snapshot } from '../../rotation/snapshot.ts'
 import { nextOf, statusReport } from '../../rotation/status-report.ts'
 import type { Target } from '../../rotation/target.ts'
 import { defaultSettings, type Settings } from '../../rotation/target-reading.ts'
@@ -416,7 +416,7 @@ export class RotationSession {
     const isFinished = state === 'finished' && isOfFinished(rotation.history, this.playbook)
     if (!isFinished || ports.oldKeys === undefined) return {}
     const { findOldKeys, keyFileView } = await import('./find-old-keys.ts')
-    const names = observed.nodes.filter(({ isControlPlane }) => isControlPlane).map(({ name }) => name)
+    const names = controlPlanes(observed).map(({ name }) => name)
     const olds = oldKeysIn(rotation.history, this.playbook)
     // A user who may not read these folders still gets the other results.
     const found = await findOldKeys(ports.oldKeys, observed, names, olds).catch(withoutRefusal)

@@ -1,6 +1,6 @@
 import { given } from '../../errors/given.ts'
 import type { Digest } from '../certificate-record.ts'
-import { type ComponentSnapshot, fileAt, type Observed, onNode } from '../snapshot.ts'
+import { type ComponentSnapshot, controlPlanes, fileAt, type Observed, onNode } from '../snapshot.ts'
 import { keyIdFor } from './key-id.ts'
 import { privatePath, publicPaths } from './keys.ts'
 import type { ApiServerKeys, ControlPlaneKeys, KeyFile, Reading, ServiceAccountKeys } from './observed.ts'
@@ -13,15 +13,13 @@ export type KeyObservation = Observed<
 
 /** Returns the keys and tokens of a cluster. What cannot be read is `unread`. */
 export function serviceAccountKeysOf(observed: KeyObservation): ServiceAccountKeys {
-  const { atMs, nodes, tokens, kubeconfigs } = observed
+  const { atMs, tokens, kubeconfigs } = observed
   return {
     atMs,
-    controlPlanes: nodes
-      .filter(({ isControlPlane }) => isControlPlane)
-      .map(({ name, unreachable }) => ({
-        node: name,
-        keys: unreachable === undefined ? { value: keysOn(observed, name) } : { unread: unreachable },
-      })),
+    controlPlanes: controlPlanes(observed).map(({ name, unreachable }) => ({
+      node: name,
+      keys: unreachable === undefined ? { value: keysOn(observed, name) } : { unread: unreachable },
+    })),
     ...tokens,
     otherKubeconfigs: kubeconfigs.flatMap(({ id, at }) => (at === undefined ? [id] : [])),
   }

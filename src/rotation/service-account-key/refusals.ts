@@ -1,7 +1,15 @@
 import { shortList } from '../../errors/short-list.ts'
 import type { Phase, Refusal } from '../phase.ts'
 import { unreachableNodes, unservedLayouts, when, withoutApiServer } from '../refusals.ts'
-import { apiServerOn, apiServers, fileAt, fileKey, type Observed, type Snapshot } from '../snapshot.ts'
+import {
+  apiServerOn,
+  apiServers,
+  controlPlanes,
+  fileAt,
+  fileKey,
+  type Observed,
+  type Snapshot,
+} from '../snapshot.ts'
 import { hasBegun, type Target } from '../target.ts'
 import { keyTestedMinors, untestedVersions } from '../tested-versions.ts'
 import { upgradeInProgress } from '../upgrades.ts'
@@ -46,9 +54,8 @@ export function keyPreflight(
 export function unseenNodes(observed: Observed<'nodes' | 'components'>): readonly Refusal[] {
   const why =
     'tokens of the old key may be mounted there; repair the node, or delete its Node object if it is gone'
-  const missing = observed.nodes.filter(
-    ({ name, isControlPlane, unreachable }) =>
-      isControlPlane && unreachable === undefined && apiServerOn(observed, name) === undefined,
+  const missing = controlPlanes(observed).filter(
+    ({ name, unreachable }) => unreachable === undefined && apiServerOn(observed, name) === undefined,
   )
   return [
     ...unreachableNodes(observed, why),

@@ -1,19 +1,17 @@
 import { deletingOwnFiles } from '../../ending.ts'
 import { folderOn, materialOf } from '../../material.ts'
 import { definePhase, inParts, type Part } from '../../phase.ts'
-import { fileAt } from '../../snapshot.ts'
+import { controlPlanes, fileAt } from '../../snapshot.ts'
 import { etcdRotation, etcdRow } from '../phase-table.ts'
 
 type Sees = 'nodes' | 'components' | 'files' | 'copies'
 
 const remains: Part<Sees> = (observed, target) => {
-  const laidOut = observed.nodes
-    .filter(({ isControlPlane }) => isControlPlane)
-    .flatMap(({ name }) =>
-      materialOf(folderOn(observed, name, 'etcd'), target).flatMap(
-        ({ path }) => fileAt(observed, name, path) ?? [],
-      ),
-    )
+  const laidOut = controlPlanes(observed).flatMap(({ name }) =>
+    materialOf(folderOn(observed, name, 'etcd'), target).flatMap(
+      ({ path }) => fileAt(observed, name, path) ?? [],
+    ),
+  )
   return deletingOwnFiles(observed, etcdRotation, laidOut)
 }
 

@@ -17,6 +17,7 @@ import {
   apiServerOn,
   type ComponentSnapshot,
   componentsNamed,
+  controlPlanes,
   fileKey,
   onNode,
   type Snapshot,
@@ -97,7 +98,7 @@ function kubeadmFlags(observed: Snapshot, { node, flags }: ComponentSnapshot): F
 /** Removes the paths in kcert's folder from ClusterConfiguration. */
 function ownExtraArgs(observed: Snapshot): FlagChanges {
   const now = observed.kubeadm?.extraArgs.controllerManager ?? {}
-  const first = observed.nodes.find((node) => node.isControlPlane)
+  const [first] = controlPlanes(observed)
   const folder = first && folderOn(observed, first.name)
   const ours = movedFlags.filter((flag) => folder !== undefined && now[flag]?.startsWith(`${folder}/`))
   return Object.fromEntries(ours.map((flag) => [flag, null]))

@@ -3,7 +3,7 @@ import { handshakeSubject } from '../../handshake-errors.ts'
 import { provingLogs } from '../../kubelet-steps.ts'
 import { caFileOf, keyPathFor } from '../../material.ts'
 import type { Part } from '../../phase.ts'
-import { apiServerOn, fileAt, fileKey, type Snapshot } from '../../snapshot.ts'
+import { apiServerOn, controlPlanes, fileAt, fileKey, type Snapshot } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
 import { inLanes, probe, rewrite } from '../../tasks.ts'
 import { allTrustFiles, containsOld, droppingOld, type TrustFile } from '../../trust-files.ts'
@@ -20,10 +20,10 @@ export const trustHolders: Part = (observed, target) => {
     const its = trustOnNode(observed, name, files, target, dropping, withoutRotation)
     return [...its.writes, ...keysOf(observed, name, target), ...its.restarts, ...its.probes]
   }
-  const controlPlanes = observed.nodes.filter(({ isControlPlane }) => isControlPlane)
+  const planes = controlPlanes(observed)
   const workers = observed.nodes.filter(({ isControlPlane }) => !isControlPlane)
-  const [first = [], ...others] = controlPlanes.map(stepsOn)
-  const watched = [controlPlanes[0], workers[0]].flatMap((node) => node?.name ?? [])
+  const [first = [], ...others] = planes.map(stepsOn)
+  const watched = [planes[0], workers[0]].flatMap((node) => node?.name ?? [])
   const soak = [
     probe(handshakeSubject(observed, target, `${watched[0]}/kube-apiserver`, shortSoakMs)),
     ...watched.map(provingLogs),
@@ -33,7 +33,7 @@ export const trustHolders: Part = (observed, target) => {
       ...files
         .filter((file) => containsOld(observed, file, target))
         .map(({ process, path }) => ({ at: process, what: `${path} with the old CA` })),
-      ...controlPlanes
+      ...planes
         .flatMap(({ name }) => keysOf(observed, name, target))
         .map(({ node, path }) => ({ at: fileKey(node, path), what: 'key of the old CA' })),
       ...unprovenAt(observed, files, target).map(({ at }) => ({

@@ -1,5 +1,5 @@
 import type { Part } from '../../phase.ts'
-import { apiServers, fileAt, fileKey, hasStartedSince, type Observed } from '../../snapshot.ts'
+import { apiServers, controlPlanes, fileAt, fileKey, hasStartedSince, type Observed } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
 import { inLanes, probe } from '../../tasks.ts'
 import {
@@ -29,9 +29,7 @@ export const trustHolders: Part<Sees> = (observed, target) => {
     const { writes, restarts, probes } = trustOnNode(observed, node, files, target, adding)
     return [...writes, ...restarts, ...(target.isDropping ? [] : probes)]
   }
-  const first = observed.nodes
-    .filter(({ isControlPlane }) => isControlPlane)
-    .flatMap(({ name }) => stepsOn(name))
+  const first = controlPlanes(observed).flatMap(({ name }) => stepsOn(name))
   const workers = observed.nodes.filter(({ isControlPlane }) => !isControlPlane)
   const writes = first.some(({ kind }) => kind === 'write-file')
   const schedulers = unprovenSchedulers(writes ? { ...observed, evidence: new Map() } : observed, target)
