@@ -60,7 +60,7 @@ export class RotationCas {
 
   /**
    * Returns a CA with its key. `keyType`: for a new CA that does not exist yet; without it, that of the old CA. Throws
-   * KCERT_ROTATION_REFUSED when no control-plane node has its key.
+   * KCERT_ROTATION_REFUSED when no node has its key.
    */
   pair(ca: CaName, generation: Generation, keyType?: KubeadmKeyType): Promise<SigningPair> {
     const name = `${ca} ${generation}`
@@ -275,9 +275,9 @@ function pairOf(
 }
 
 function noKey(ca: CaName, generation: Generation): KcertError {
-  const what = `no control-plane node has the key of the ${generation} ${ca} CA`
-  return new KcertError('KCERT_ROTATION_REFUSED', what, {
-    why: 'the rotation must sign certificates with it: copy it beside the CA certificate on the first control-plane node (mode 0600)',
-    next: 'kcert rotate-ca discover --dry-run',
+  const places = ca === 'etcd' ? 'control-plane node or etcd machine' : 'control-plane node'
+  return new KcertError('KCERT_ROTATION_REFUSED', `no ${places} has the key of the ${generation} ${ca} CA`, {
+    why: `the rotation must sign certificates with it: copy it beside the CA certificate on one ${places} (mode 0600)`,
+    next: 'kcert rotate-ca plan',
   })
 }

@@ -380,7 +380,11 @@ test('external etcd: signs with the key on the machine of a member, if no contro
       .preflight(observed, target, phaseOf(etcdPlaybook, 1))
       .flatMap(({ what }) => (what.includes('has the key of') ? [what] : []))
   expect(why(before)).toHaveLength(1)
-  await expect((await opened(nodes)).write(1)).rejects.toMatchObject({ code: 'KCERT_ROTATION_REFUSED' })
+  await expect((await opened(nodes)).write(1)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: 'no control-plane node or etcd machine has the key of the old etcd CA',
+    next: 'kcert rotate-ca plan',
+  })
   e1.files.set(`${pki}/etcd/ca.key`, key)
   const argv = ['etcd', `--trusted-ca-file=${pki}/etcd/ca.crt`]
   e1.processes = [{ program: 'etcd', pid: 7, startTicks: 1, startedAt: new Date(0), argv }]

@@ -593,7 +593,7 @@ test.each<[string, (scene: Scene) => void, Partial<Settings>, RegExp]>([
       for (const node of nodes) cluster.remove(node, '/etc/kubernetes/pki/etcd/ca.key')
     },
     {},
-    /no control-plane node has the key of the etcd CA/,
+    /^no control-plane node or etcd machine has the key of the etcd CA$/,
   ],
 ])('refuses to start with %s', async (_what, change, settings, message) => {
   const scene = sceneOf(settings)

@@ -279,7 +279,7 @@ function keyElsewhere(observed: Snapshot, target: Target): readonly Refusal[] {
     ({ contains }) => contains.kind === 'key' && contains.spki === change?.oldCa.spki,
   )
   return when(change === undefined || !(isSigned || oldKeys.length > 0), {
-    what: 'no control-plane node has the key of the etcd CA',
+    what: 'no control-plane node or etcd machine has the key of the etcd CA',
     why: 'phase 1 signs the bridge certificate with it; copy it beside the file of --etcd-cafile on one control-plane node, or beside the --trusted-ca-file of a member (mode 0600)',
     next,
   })
