@@ -220,7 +220,7 @@ async function proveWriting(node: NodeAccess, folder: string): Promise<void> {
 }
 
 /** Examines the hosts of external etcd. */
-async function examineEtcd(hosts: readonly string[], options: DiscoverOptions) {
+export async function examineEtcd(hosts: readonly string[], options: DiscoverOptions) {
   const { objects, clock, mostMs, access, readOnly = false } = options
   const row = (name: string, layout: FoundMachine['layout']): FoundMachine => {
     return { name, addresses: [name], layout }
@@ -235,7 +235,7 @@ async function examineEtcd(hosts: readonly string[], options: DiscoverOptions) {
         const { layout, check } = await examineMachine(nodeNamed(site, name), readOnly)
         const about = { name, role: 'etcd' as const, addresses: [name], kubeletVersion: '' }
         const report: DiscoveredNode = { ...about, layout, access: accessTo(name, inventory), check }
-        const machine = layout === 'none' ? [] : [row(name, layout === 'kubeadm' ? 'kubeadm' : 'plain')]
+        const machine = layout === 'kubeadm' || layout === 'plain' ? [row(name, layout)] : []
         return { machine, report }
       },
       { concurrency: nodesAtOnce },
@@ -250,16 +250,18 @@ export async function examineMachine(
   node: NodeAccess,
   readOnly: boolean,
 ): Promise<Pick<DiscoveredNode, 'layout' | 'check'>> {
-  const [manifest, running] = await Promise.all([
-    node.statFiles([etcdManifest]).catch(onKcertError(() => undefined)),
-    node.processes(['etcd']).catch(onKcertError(() => undefined)),
-  ])
-  const [first] = running ?? []
+  const seen = await Promise.all([node.processes(['etcd']), node.statFiles([etcdManifest])]).catch(
+    onKcertError(({ message }) => message),
+  )
+  const [[first] = [], [manifest] = []] = typeof seen === 'string' ? [] : seen
   const file = first && flagsOf(first.argv)['trusted-ca-file']
   // A member with variables or a configuration file has no such flag.
   const check = await prove(node, readOnly, file?.startsWith('/') ? folderOf(file) : '/etc')
-  if (running === undefined) return { layout: 'unknown', check }
-  if (first !== undefined) return { layout: manifest?.[0]?.found === 'file' ? 'kubeadm' : 'plain', check }
+  if (typeof seen === 'string') {
+    const error = `${check.error ?? seen}: a member of etcd may run on it. Correct its access and discover again, or list it under etcd in ${inventoryFileName}`
+    return { layout: 'unknown', check: { ...check, ...(check.reachable && { canWrite: false }), error } }
+  }
+  if (first !== undefined) return { layout: manifest?.found === 'file' ? 'kubeadm' : 'plain', check }
   const error = `API servers connect to it, but no etcd runs on it. List the machines behind it under etcd in ${inventoryFileName}`
   return { layout: 'none', check: { ...check, error } }
 }

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 import type { NodeAccess, ProcessFacts } from '../../src/pki/node-access.ts'
-import { etcdHosts } from '../../src/rotation/discovery.ts'
+import { etcdHosts, inventoryOf } from '../../src/rotation/discovery.ts'
+import type { Access } from '../../src/rotation/inventory.ts'
 import type { Observed } from '../../src/rotation/snapshot.ts'
-import { examineMachine, prove, roleOf } from '../../src/rotation-io/discovering.ts'
+import { examineEtcd, examineMachine, prove, roleOf } from '../../src/rotation-io/discovering.ts'
+import { inventoryObjects } from '../../src/rotation-io/recovering.ts'
 
 const bare = { metadata: { name: 'a' } }
 const labelled = { metadata: { name: 'a', labels: { 'node-role.kubernetes.io/control-plane': '' } } }
@@ -70,6 +72,12 @@ const etcd: ProcessFacts = {
   argv: ['etcd', '--trusted-ca-file=/etc/etcd/ssl/etcd-ca.pem'],
 }
 
+const reasons: Readonly<Record<string, string>> = {
+  none: 'API servers connect to it, but no etcd runs on it. List the machines behind it under etcd in kcert.yaml',
+  unknown:
+    'node "a": a member of etcd may run on it. Correct its access and discover again, or list it under etcd in kcert.yaml',
+}
+
 test.each<[string, Partial<Record<'statFiles' | 'processes', unknown>>, string, string[]]>([
   ['a unit', {}, 'plain', ['/var/lib/kcert/copies', '/etc/etcd/ssl']],
   [
@@ -99,11 +107,31 @@ test.each<[string, Partial<Record<'statFiles' | 'processes', unknown>>, string, 
   } as unknown as NodeAccess
   const found = await examineMachine(node, false)
   expect(found.layout).toBe(layout)
-  expect(found.check.canWrite).toBe(true)
-  expect(found.check.error?.includes('no etcd runs on it')).toBe(layout === 'none' ? true : undefined)
+  expect(found.check.canWrite).toBe(layout !== 'unknown')
+  expect(found.check.error).toBe(reasons[layout])
   expect(changes.filter((one) => one.startsWith('folder'))).toEqual(
     folders.map((folder) => `folder ${folder}`),
   )
+})
+
+test('names a host of etcd that cannot be reached, and does not write it to the inventory', async () => {
+  const access: Access = { by: 'command', argv: ['false', '{node}'] }
+  const objects = inventoryObjects(inventoryOf([], access))
+  const clock = () => new Date(0)
+  const found = await examineEtcd(['192.0.2.22'], { access, objects, clock, readOnly: true })
+  expect(found).toMatchObject([
+    {
+      machine: [],
+      report: {
+        name: '192.0.2.22',
+        layout: 'unknown',
+        check: {
+          reachable: false,
+          error: expect.stringMatching(/status was 1: a member of etcd may run on it/),
+        },
+      },
+    },
+  ])
 })
 
 test('finds the hosts of etcd that are not nodes', () => {

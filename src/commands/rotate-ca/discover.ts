@@ -20,7 +20,7 @@ access, it writes a file to /etc/kubernetes and /var/lib/kcert on every node and
 writes nothing on nodes, for a rotation with runbooks.
 
 API servers may connect to etcd on machines without a Node object (--etcd-servers). kcert checks these hosts too, and writes those with a
-member to etcd in the inventory. Check this list: behind a load balancer are other machines.
+member to etcd in the inventory. It names the others. Check this list: behind a load balancer are other machines.
 
 The timeout of each request to a node is 20s. --request-timeout is only for requests to the API server. kcert waits up to 40s for nodes
 that do not respond, 24 nodes at once.
