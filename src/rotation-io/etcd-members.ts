@@ -3,7 +3,7 @@ import { wordsOf } from '../errors/kcert-error.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import type { ComponentSnapshot, EtcdMemberSnapshot } from '../rotation/snapshot.ts'
-import { ownProcess, withOwnVariables } from '../site/definitions.ts'
+import { ownProcess, withOwnSettings } from '../site/definitions.ts'
 import { etcdStateIn } from '../site/etcd-metrics.ts'
 import { etcdChain } from '../site/handshakes.ts'
 import { healthStatus } from '../site/health.ts'
@@ -27,7 +27,7 @@ export async function etcdMember(
   const isUnit = runsAs === 'unit'
   // Restarts and probes find the process of a unit only if it is the single one.
   const found = ownProcess(processes, isUnit ? undefined : flags)
-  const running = found && isUnit ? await withOwnVariables(node, found) : found
+  const running = found && isUnit ? await withOwnSettings(node, found) : found
   if (running === undefined) return { ...about, served: { client: [], peer: [] } }
   const [startedAtMs, status, state, client, peer] = await Promise.all([
     site.startedAtMs(name, running),

@@ -32,6 +32,7 @@ import {
   staticPodFlags,
   textsOf,
   unitDefinition,
+  withConfiguration,
 } from '../site/definitions.ts'
 import { isHealthy } from '../site/health.ts'
 import { dropInsOn } from '../site/kubelet-drop-ins.ts'
@@ -39,7 +40,10 @@ import type { ListeningConfiguration } from '../site/listening.ts'
 import { type NodeFile, NodeFiles } from '../site/node-files.ts'
 import type { Site } from '../site/site.ts'
 
-export type EtcdDefinition = Pick<EtcdMemberSnapshot, 'runsAs' | 'flags'>
+export interface EtcdDefinition extends Pick<EtcdMemberSnapshot, 'runsAs' | 'flags'> {
+  /** The path of its configuration file. */
+  readonly configuration?: string | undefined
+}
 
 /** The observed state of one node. */
 export interface NodeObservation {
@@ -159,7 +163,7 @@ export class NodeWatch {
     const manifests = matched.filter((path) => path.startsWith(`${kubelet.manifests}/`))
     const manifestFiles = manifests.flatMap((path) => read.get(path) ?? [])
     const static_ = await staticPodDefinitions(manifestFiles)
-    const etcd = this.reads === 'etcd' ? await etcdIn(manifestFiles, units) : undefined
+    const etcd = this.reads === 'etcd' ? await etcdIn(manifestFiles, units, read) : undefined
     const definitions = [...static_, ...units.filter(({ name }) => name !== 'kubelet' && name !== 'etcd')]
     const components = await Promise.all(
       definitions.map((definition) => this.componentOf(definition, processes, read)),
@@ -177,7 +181,7 @@ export class NodeWatch {
     const folders = (this.reads === 'etcd' ? (['cluster', 'etcd'] as const) : (['cluster'] as const)).map(
       (ca) => folderOn(observed, this.name, ca),
     )
-    if (this.reads === 'etcd') paths.push(...etcdPaths(etcd?.flags ?? {}, snapshots))
+    if (this.reads === 'etcd') paths.push(...etcdPaths(etcd ?? {}, snapshots))
     if (this.reads === 'service-account-keys') {
       paths.push(...snapshots.flatMap(keyPaths).filter((path) => path.startsWith('/')))
     }
@@ -369,15 +373,21 @@ function repeatedIn(argv: readonly string[]): Readonly<Record<string, readonly s
 async function etcdIn(
   manifests: Parameters<typeof staticPodFlags>[0],
   units: readonly Definition[],
+  read: ReadonlyMap<string, NodeFile>,
 ): Promise<EtcdDefinition | undefined> {
   const pod = await staticPodFlags(manifests, 'etcd')
   if (pod !== undefined) return { runsAs: 'static-pod', flags: pod }
   const unit = units.find(({ name }) => name === 'etcd')
-  return unit && { runsAs: 'unit', flags: flagsOf(unit.argv) }
+  if (unit === undefined) return undefined
+  const argv = await withConfiguration(unit.argv, (path) => read.get(path)?.text)
+  return { runsAs: 'unit', flags: flagsOf(argv), configuration: flagsOf(unit.argv)['config-file'] }
 }
 
 /** Returns the paths of the files that a rotation of etcd's CA reads: those of the member, and those of the API server as its client. */
-function etcdPaths(flags: Flags, components: readonly ComponentSnapshot[]): readonly string[] {
+function etcdPaths(
+  { flags = {}, configuration }: Partial<EtcdDefinition>,
+  components: readonly ComponentSnapshot[],
+): readonly string[] {
   const apis = components.filter(({ name }) => name === 'kube-apiserver')
   const trust = [
     ...trustFlags.map((flag) => flags[flag]),
@@ -386,6 +396,7 @@ function etcdPaths(flags: Flags, components: readonly ComponentSnapshot[]): read
   const leaves = [
     ...Object.values(servingFlags).map((flag) => flags[flag]),
     healthcheckPath(flags),
+    configuration,
     ...apis.map((api) => api.flags['etcd-certfile']),
   ].filter((path) => path !== undefined)
   return [...trust, ...trust.map(keyPathFor), ...leaves].filter((path) => path.startsWith('/'))

@@ -4,7 +4,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
-import { ownProcess, withOwnVariables } from './definitions.ts'
+import { ownProcess, withOwnSettings } from './definitions.ts'
 import { readIfPresent, textOf } from './node-files.ts'
 import { internalAddress } from './node-objects.ts'
 import type { Site } from './site.ts'
@@ -106,6 +106,6 @@ export class ControlPlanes {
     const node = this.node(name)
     const flags = await this.manifestFlags(name, 'etcd')
     const found = ownProcess(await node.processes(['etcd']), flags)
-    return found !== undefined && flags === undefined ? withOwnVariables(node, found) : found
+    return found !== undefined && flags === undefined ? withOwnSettings(node, found) : found
   }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { FileContent, ProcessFacts } from '../pki/node-access.ts'
 import { ControlPlanes } from './control-planes.ts'
-import { encryptionAlgorithmOf, ownProcess, withOwnVariables, withoutAlgorithm } from './definitions.ts'
+import { encryptionAlgorithmOf, ownProcess, withOwnSettings, withoutAlgorithm } from './definitions.ts'
 import type { Site } from './site.ts'
 
 const flags = { name: 'cp1', 'data-dir': '/var/lib/etcd', 'listen-client-urls': 'https://127.0.0.1:2379' }
@@ -45,15 +45,15 @@ test('a unit whose variables cannot be read is not a unit without variables', as
     [{ found: 'unreadable', reason: 'Permission denied' }, 'Permission denied'],
     [{ found: 'special' }, 'it is not a regular file'],
   ] as const)
-    await expect(withOwnVariables(nodeWith(file), running)).rejects.toMatchObject({
+    await expect(withOwnSettings(nodeWith(file), running)).rejects.toMatchObject({
       code: 'KCERT_NODE_REFUSED',
       message: '/proc/5/environ on node "cp1" cannot be read',
       why: expect.stringContaining(why),
     })
   // The process has ended in the meantime.
-  expect(await withOwnVariables(nodeWith({ found: 'absent' }), running)).toBeUndefined()
+  expect(await withOwnSettings(nodeWith({ found: 'absent' }), running)).toBeUndefined()
   const content = Buffer.from('ETCD_CERT_FILE=/a.crt\0')
-  expect((await withOwnVariables(nodeWith({ found: 'file', content }), running))?.argv).toContain(
+  expect((await withOwnSettings(nodeWith({ found: 'file', content }), running))?.argv).toContain(
     '--cert-file=/a.crt',
   )
 })

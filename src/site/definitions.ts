@@ -1,11 +1,12 @@
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { isTrue, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import { type Flags, flagsOf, programOf } from '../pki/component-flags.ts'
+import { etcdConfigurationFlags } from '../pki/etcd-configuration.ts'
 import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
 import { environmentFiles, type UnitFile, unitCommands, unitVariables } from '../pki/systemd-unit.ts'
 import type { ComponentName, ComponentSnapshot, KubeadmSnapshot } from '../rotation/snapshot.ts'
-import { textOf as fileText, type NodeFile, readIfPresent } from './node-files.ts'
+import { changedAtMs, textOf as fileText, type NodeFile, readIfPresent } from './node-files.ts'
 
 export const componentNames: readonly ComponentName[] = [
   'kube-apiserver',
@@ -83,10 +84,26 @@ function withVariables(
 }
 
 /**
- * Returns a process of etcd that a unit started, with its variables as flags; undefined if it is gone. Throws KCERT_NODE_REFUSED if its
- * variables cannot be read, and as the node does.
+ * Returns etcd's command line with the settings of its configuration file as flags: etcd then ignores all other flags and variables
+ * (server/etcdmain/config.go). Returns it unchanged, with --config-file, if there is no content at the path, or it cannot be used.
  */
-export async function withOwnVariables(
+export async function withConfiguration(
+  argv: readonly string[],
+  contentAt: (path: string) => string | undefined | Promise<string | undefined>,
+): Promise<readonly string[]> {
+  const { 'config-file': path = '' } = flagsOf(argv)
+  const text = path.startsWith('/') ? await contentAt(path) : undefined
+  const flags = text === undefined ? undefined : await etcdConfigurationFlags(text)
+  if (flags === undefined) return argv
+  return [...argv.slice(0, 1), ...Object.entries(flags).map(([name, value]) => `--${name}=${value}`)]
+}
+
+/**
+ * Returns a process of etcd that a unit started, with its variables or its configuration file as flags; undefined if it is gone. A file
+ * that changed after the start of the process is not used. Throws KCERT_NODE_REFUSED if its variables or its file cannot be read, and as
+ * the node does.
+ */
+export async function withOwnSettings(
   node: Pick<NodeAccess, 'name' | 'readFiles'>,
   running: ProcessFacts,
 ): Promise<ProcessFacts | undefined> {
@@ -98,7 +115,12 @@ export async function withOwnVariables(
       const equals = word.indexOf('=')
       return [word.slice(0, equals), word.slice(equals + 1)] as const
     })
-  return { ...running, argv: withVariables(running.argv, variables) }
+  const argv = await withConfiguration(withVariables(running.argv, variables), async (path) => {
+    const configuration = await readIfPresent(node, path)
+    const isRead = configuration && changedAtMs(configuration) < running.startedAt.getTime()
+    return isRead ? fileText(configuration) : undefined
+  })
+  return { ...running, argv }
 }
 
 /** Returns the environment files that a unit names, without patterns. */

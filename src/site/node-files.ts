@@ -1,5 +1,12 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import type { FileContent, FileFacts, NodeAccess, NodeCall, ReadFile } from '../pki/node-access.ts'
+import type {
+  FileContent,
+  FileFacts,
+  NodeAccess,
+  NodeCall,
+  ReadFile,
+  StatedFile,
+} from '../pki/node-access.ts'
 import type { FileSnapshot } from '../rotation/snapshot.ts'
 import { looksLikePem } from '../x509/pem.ts'
 import { linkedFrom } from './certificate-files.ts'
@@ -23,6 +30,11 @@ interface Known {
 /** Returns the text of a file that was read. */
 export function textOf({ content }: { readonly content: Uint8Array }): string {
   return Buffer.from(content).toString('utf8')
+}
+
+/** Returns when a file, or the link to it, last changed, by the node's clock. */
+export function changedAtMs({ modifiedAt, linkedAt }: Pick<StatedFile, 'modifiedAt' | 'linkedAt'>): number {
+  return Math.max(modifiedAt.getTime(), linkedAt?.getTime() ?? 0)
 }
 
 /** Returns the error for a file that exists and cannot be read. */
@@ -95,9 +107,8 @@ export class NodeFiles {
 
   private async take(file: FileContent, aheadMs: number): Promise<NodeFile | undefined> {
     if (file.found !== 'file') return undefined
-    const { path, sha256, mode, content, modifiedAt, linkTarget, linkedAt } = file
+    const { path, sha256, mode, content, linkTarget } = file
     const { contains, refersTo } = await this.reading.read(content, sha256)
-    const changedAtMs = Math.max(modifiedAt.getTime(), linkedAt?.getTime() ?? 0) - aheadMs
     const isText = contains.kind === 'other' && content.length <= largestText && !looksLikePem(content)
     return {
       snapshot: {
@@ -105,7 +116,7 @@ export class NodeFiles {
         path,
         digest: sha256,
         mode,
-        changedAtMs,
+        changedAtMs: changedAtMs(file) - aheadMs,
         ...(linkTarget === undefined ? {} : { linksTo: linkedFrom(path, linkTarget) }),
         contains,
       },
@@ -117,9 +128,8 @@ export class NodeFiles {
 
 function isSame({ facts: before, readAtMs }: Known, now: FileFacts | undefined): boolean {
   if (before.found !== 'file' || now?.found !== 'file') return false
-  const changedAt = Math.max(now.modifiedAt.getTime(), now.linkedAt?.getTime() ?? 0)
   return (
-    readAtMs - changedAt > settledMs &&
+    readAtMs - changedAtMs(now) > settledMs &&
     before.modifiedAt.getTime() === now.modifiedAt.getTime() &&
     before.linkedAt?.getTime() === now.linkedAt?.getTime() &&
     before.linkTarget === now.linkTarget &&

@@ -7,7 +7,7 @@ import { actionsOf } from '../../src/rotation/action.ts'
 import { etcdPlaybook } from '../../src/rotation/etcd/playbook.ts'
 import { keyTypeOf, otherNewCas } from '../../src/rotation/key-type.ts'
 import { phaseOf } from '../../src/rotation/phase.ts'
-import type { Snapshot } from '../../src/rotation/snapshot.ts'
+import { fileKey, type Snapshot } from '../../src/rotation/snapshot.ts'
 import { defaultSettings, type Settings } from '../../src/rotation/target-reading.ts'
 import { SiteExecutor } from '../../src/rotation-io/executor.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
@@ -206,33 +206,48 @@ test('tries all endpoints at once: one that does not answer delays no other', as
   await observing
 })
 
-test.each([
-  ['a single process', 1, true],
-  ['two processes, of which one may be another etcd', 2, false],
-])('observes a member that is a unit, with %s', async (_, count, isFound) => {
+const file = (text: string) => ({ content: Buffer.from(text), mode: 0o644 })
+
+/** Returns a control-plane node whose etcd is a unit, its site, and the units that are read. */
+async function withUnit(unit: string, argv: readonly string[], count = 1) {
   const node = controlPlane('cp1')
   node.files.delete('/etc/kubernetes/manifests/etcd.yaml')
-  const [path, environment] = ['/etc/systemd/system/etcd.service', '/etc/default/etcd']
-  const flags = { 'cert-file': `${pki}/etcd/server.crt`, 'trusted-ca-file': `\${CA}` }
-  const words = Object.entries(flags).map(([name, value]) => `--${name}=${value}`)
-  const file = (text: string) => ({ content: Buffer.from(text), mode: 0o644 })
-  node.files.set(
-    path,
-    file(
-      `[Service]\nEnvironment=ETCD_CERT_FILE=/other ETCD_CONFIG_FILE= ETCDCTL_CERT=/x\nEnvironmentFile=-${environment}\nExecStart=/usr/bin/etcd ${words.join(' ')}\n`,
-    ),
-  )
-  node.files.set(environment, file(`CA=${pki}/etcd/ca.crt\nETCD_PEER_CERT_FILE=${pki}/etcd/peer.crt\n`))
+  const fragmentPath = '/etc/systemd/system/etcd.service'
+  node.files.set(fragmentPath, file(`[Service]\n${unit}\nExecStart=${argv.join(' ')}\n`))
   const units: string[] = []
   Object.assign(node.access, {
     unit: async (name: string) => {
       units.push(name)
-      const isEtcd = name === 'etcd.service'
-      return { name, loadState: isEtcd ? 'loaded' : 'not-found', fragmentPath: path, dropInPaths: [] }
+      return {
+        name,
+        loadState: name === 'etcd.service' ? 'loaded' : 'not-found',
+        fragmentPath,
+        dropInPaths: [],
+      }
     },
   })
-  const running = { program: 'etcd', startTicks: 1, startedAt: new Date(0), argv: ['etcd', ...words] }
-  node.processes = Array.from({ length: count }, (_, pid) => ({ ...running, pid }) as never)
+  const running = {
+    program: 'etcd',
+    startTicks: 1,
+    startedAt: new Date('2026-11-02T00:00:00Z'),
+    argv,
+  } as const
+  node.processes = Array.from({ length: count }, (_, pid) => ({ ...running, pid }))
+  const site = (await sitesOf(new Map([['cp1', node]])))()
+  const plain = site.inventory.nodes.map((one) => ({ ...one, layout: 'plain' as const }))
+  return { node, units, site: { ...site, inventory: { ...site.inventory, nodes: plain } } }
+}
+
+test.each([
+  ['a single process', 1, true],
+  ['two processes, of which one may be another etcd', 2, false],
+])('observes a member that is a unit, with %s', async (_, count, isFound) => {
+  const environment = '/etc/default/etcd'
+  const flags = { 'cert-file': `${pki}/etcd/server.crt`, 'trusted-ca-file': `\${CA}` }
+  const words = Object.entries(flags).map(([name, value]) => `--${name}=${value}`)
+  const unit = `Environment=ETCD_CERT_FILE=/other ETCD_CONFIG_FILE= ETCDCTL_CERT=/x\nEnvironmentFile=-${environment}`
+  const { node, units, site } = await withUnit(unit, ['/usr/bin/etcd', ...words], count)
+  node.files.set(environment, file(`CA=${pki}/etcd/ca.crt\nETCD_PEER_CERT_FILE=${pki}/etcd/peer.crt\n`))
   const variables = [
     'HOME=/',
     'ETCD_CERT_FILE=/other',
@@ -242,14 +257,7 @@ test.each([
     'ETCD_LISTEN_METRICS_URLS=http://127.0.0.1:2381',
   ]
   node.files.set('/proc/0/environ', file(`${variables.join('\0')}\0`))
-  const site = (await sitesOf(new Map([['cp1', node]])))()
-  const inventory = {
-    ...site.inventory,
-    nodes: site.inventory.nodes.map((one) => ({ ...one, layout: 'plain' as const })),
-  }
-  const { etcdMembers, files } = await new SiteObserver({ ...site, inventory }, etcdPlaybook).observe(
-    sections,
-  )
+  const { etcdMembers, files } = await new SiteObserver(site, etcdPlaybook).observe(sections)
   expect(etcdMembers).toEqual([
     expect.objectContaining({
       id: 'cp1/etcd',
@@ -270,9 +278,69 @@ test.each([
   expect([...files.values()].map((one) => one.path)).toContain(`${pki}/etcd/server.crt`)
   expect(units).toContain('etcd.service')
   units.length = 0
-  await new SiteObserver({ ...site, inventory }).observe(sections)
+  await new SiteObserver(site).observe(sections)
   expect(units).not.toContain('etcd.service')
 })
+
+const configuration = `name: cp1
+data-dir: /var/lib/etcd
+listen-client-urls: https://192.0.2.1:2379
+listen-metrics-urls: http://127.0.0.1:2381
+trusted-ca-file: /ignored.crt
+client-transport-security:
+  cert-file: ${pki}/etcd/server.crt
+  key-file: ${pki}/etcd/server.key
+  client-cert-auth: true
+  trusted-ca-file: ${pki}/etcd/ca.crt
+peer-transport-security:
+  cert-file: ${pki}/etcd/peer.crt
+  key-file: ${pki}/etcd/peer.key
+  trusted-ca-file: ''
+`
+const configured = {
+  name: 'cp1',
+  'data-dir': '/var/lib/etcd',
+  'listen-client-urls': 'https://192.0.2.1:2379',
+  'listen-metrics-urls': 'http://127.0.0.1:2381',
+  'cert-file': `${pki}/etcd/server.crt`,
+  'key-file': `${pki}/etcd/server.key`,
+  'client-cert-auth': 'true',
+  'trusted-ca-file': `${pki}/etcd/ca.crt`,
+  'peer-cert-file': `${pki}/etcd/peer.crt`,
+  'peer-key-file': `${pki}/etcd/peer.key`,
+}
+const path = '/etc/etcd/etcd.yaml'
+const asFlag = { argv: ['etcd', `--config-file=${path}`, '--cert-file=/other'], environment: '' }
+const asVariable = { argv: ['etcd'], environment: `ETCD_CONFIG_FILE=${path}` }
+const unused = { 'config-file': path, 'cert-file': '/other' }
+
+// etcd ignores all other flags and variables then.
+test.each([
+  ['in a flag', asFlag, configuration, {}, configured, configured],
+  ['in a variable', asVariable, configuration, {}, configured, configured],
+  [
+    'that changed after the start',
+    asFlag,
+    configuration,
+    { modifiedAt: new Date('2026-11-03') },
+    configured,
+    unused,
+  ],
+  ['that is not YAML', asFlag, 'a: [', {}, unused, unused],
+  ['with two documents', asFlag, `${configuration}---\na: 1\n`, {}, unused, unused],
+  ['that is missing', asFlag, undefined, {}, unused, unused],
+] as const)(
+  'observes a unit with a configuration file %s',
+  async (_, { argv, environment }, text, other, defined, own) => {
+    const { node, site } = await withUnit(`Environment=${environment}`, argv)
+    if (text !== undefined) node.files.set(path, { ...file(text), ...other })
+    node.files.set('/proc/0/environ', file(`${environment}\0`))
+    const { etcdMembers, files } = await new SiteObserver(site, etcdPlaybook).observe(sections)
+    expect(etcdMembers.map(({ flags }) => flags)).toEqual([defined])
+    expect(etcdMembers[0]?.process?.flags).toEqual(own)
+    expect(files.has(fileKey('cp1', `${pki}/etcd/peer.crt`))).toBe(defined === configured)
+  },
+)
 
 test('the page’s rotation does not read the members of etcd', async () => {
   const nodes = new Map([['cp1', controlPlane('cp1')]])

@@ -872,7 +872,7 @@ test.each([
     'a configuration file',
     'config-file',
     '/etc/etcd/etcd.yaml',
-    /^members with a configuration file: cp1\/etcd --config-file=/,
+    /^unusable configuration files of etcd: cp1\/etcd --config-file=/,
   ],
   [
     'unset files',
@@ -899,7 +899,7 @@ test('refuses a member whose process has a configuration file that its unit does
   })
   const found = etcdPlaybook.preflight({ ...observed, etcdMembers }, target, phaseOf(etcdPlaybook, 1))
   expect(found.map((one) => one.what)).toEqual([
-    expect.stringMatching(/^members with a configuration file: cp1\/etcd --config-file=\/etc\/etcd.yaml/),
+    expect.stringMatching(/^unusable configuration files of etcd: cp1\/etcd --config-file=\/etc\/etcd.yaml/),
   ])
 })
 

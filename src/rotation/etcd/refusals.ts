@@ -218,7 +218,7 @@ function otherFiles(observed: Snapshot): readonly Refusal[] {
     )
   })
   const configured = observed.etcdMembers.flatMap(({ id, flags, process: running }) => {
-    // Its variables may come from a file that kcert does not find, such as EnvironmentFile=/etc/etcd/*.env.
+    // It remains among the flags only if kcert cannot use the file.
     const path = flags['config-file'] ?? running?.flags['config-file']
     return path === undefined ? [] : [`${id} --config-file=${path}`]
   })
@@ -226,14 +226,14 @@ function otherFiles(observed: Snapshot): readonly Refusal[] {
     kcertFolderIn(flags, 'etcd') === kcertFolderIn(flags, 'cluster') ? [id] : [],
   )
   return [
+    ...when(configured.length > 0, {
+      what: `unusable configuration files of etcd: ${shortList(configured)}`,
+      why: 'kcert uses the file of a systemd unit, with an absolute path and one YAML document, if it has not changed since the member started. Restart the member after a change, or set flags instead of --config-file',
+      next,
+    }),
     ...when(incomplete.length > 0, {
       what: `files of etcd that are not set or cannot be read: ${shortList(incomplete)}`,
       why: 'kcert rotates the CA of members that use TLS for clients and for other members',
-      next,
-    }),
-    ...when(configured.length > 0, {
-      what: `members with a configuration file: ${shortList(configured)}`,
-      why: 'etcd then ignores its flags and variables, and kcert reads only these; set flags instead of --config-file',
       next,
     }),
     ...when(shared.length > 0, {
