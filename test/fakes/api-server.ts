@@ -33,6 +33,7 @@ export interface FakeOptions {
   readonly tokens?: Readonly<Record<string, FakeUser>>
   /** `controller` emulates kube-controller-manager; a function emulates any other signer; absent: nothing is signed. */
   readonly signer?: 'controller' | Signer
+  /** Its clock, for creation times, certificates and the header Date (default that of this machine). */
   readonly now?: () => Date
   /** The interval of bookmarks for a watch that allows them. */
   readonly bookmarkMs?: number
@@ -258,6 +259,7 @@ export class FakeApiServer {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.setHeader('Date', this.#now().toUTCString())
     const text = await bodyOf(request)
     const url = new URL(request.url ?? '/', 'https://fake')
     const route = routeOf(request.method ?? 'GET', url)

@@ -159,6 +159,37 @@ test('of two replicas one acts, and the other takes over when it stops', onBusyM
   await until(isApproved('csr-2'))
 })
 
+// Decisions and the Lease use no time of the API server. Its certificates must be valid by our clock.
+test.each([
+  ['2000 hours behind: both approve', -2_000, 0, 200],
+  ['50 hours ahead: neither trusts its certificate', 50, 3, 503],
+] as const)(
+  'acts as csr approve when the clock of the API server is %s',
+  onBusyMachines,
+  async (_, aheadHours, exit, status) => {
+    await server.close()
+    server = await startApiServer({ now: () => new Date(Date.now() + aheadHours * 3_600_000) })
+    putCluster(server)
+    server.put(leases, { metadata: { name: 'kcert-controller' }, spec: { holderIdentity: '' } })
+    kcert = operatorOf(server, folder)
+    putServing(server, 'csr-1')
+    putServing(server, 'csr-2')
+    const byHand = await kcert(['csr', 'approve', 'csr-1', '--yes'])
+    expect(byHand.exit).toBe(exit)
+    const { daemon, get } = await start()
+    await daemon.says(/started/)
+    const untrusted = /certificate CN=kube-apiserver is not valid before /
+    if (exit === 0) await until(isApproved('csr-2'))
+    else {
+      expect(byHand.stderr).toMatch(untrusted)
+      await until(async () => untrusted.test((await get('/readyz')).text))
+    }
+    expect((await get('/readyz')).status).toBe(status)
+    for (const name of ['csr-1', 'csr-2'])
+      expect(conditionsOf(server, name)).toEqual(exit === 0 ? ['Approved'] : [])
+  },
+)
+
 test('exits with 4 when another holds the Lease, and approves nothing after that', async () => {
   const { daemon } = await start()
   await daemon.says(/became the leader/)
