@@ -7,6 +7,7 @@ import { actionsOf } from '../../src/rotation/action.ts'
 import { etcdPlaybook } from '../../src/rotation/etcd/playbook.ts'
 import { keyTypeOf, otherNewCas } from '../../src/rotation/key-type.ts'
 import { phaseOf } from '../../src/rotation/phase.ts'
+import { runbookOf } from '../../src/rotation/runbook.ts'
 import { fileKey, type Snapshot } from '../../src/rotation/snapshot.ts'
 import { defaultSettings, type Settings } from '../../src/rotation/target-reading.ts'
 import { SiteExecutor } from '../../src/rotation-io/executor.ts'
@@ -570,6 +571,35 @@ test.each(['signal', 'service'] as const)('no script restarts a member of etcd: 
     ),
   ).rejects.toMatchObject({ code: 'KCERT_ROTATION_REFUSED', message: 'scripts cannot restart cp1/etcd' })
 })
+
+// The members, and the CA file of stacked etcd, are those of phase 3, which kcert runs itself.
+test.each([
+  ['stacked', () => new Map(['cp1', 'cp2'].map((name) => [name, controlPlane(name)])), ['cp1', 'cp2'], []],
+  ['external', externalNodes, ['cp1'], [`${pki}/etcd/ca.crt`, `${pki}/etcd/ca.key`]],
+] as const)(
+  'scripts of phase 4 restart one API server after another: %s etcd',
+  async (_, make, names, files) => {
+    const nodes = make()
+    const run = await opened(nodes)
+    for (const phase of [1, 2, 3]) await run.write(phase)
+    const { observed, target } = await (await opened(nodes)).observe()
+    const phase = phaseOf(etcdPlaybook, 4)
+    const runbook = runbookOf(etcdPlaybook, observed, target, phase.plan(observed, target))
+    expect(runbook.groups.map(({ atOnce, scripts }) => [atOnce, scripts.map(({ node }) => node)])).toEqual(
+      names.map((name) => [1, [name]]),
+    )
+    const site = (await sitesOf(nodes))()
+    const options = { site, random: (length: number) => Buffer.alloc(length), table: etcdPlaybook }
+    const about = { command: 'kcert rotate-ca', number: 4, title: phase.title, next: '' }
+    const prepared = (await prepareRunbook(options, runbook, about)).flat()
+    const acts = prepared.map((script) => {
+      const text = String(script.files.find(({ name }) => name === 'run.sh')?.content)
+      return text.match(/^(?:put '\/etc\/[^']*|signal .*)/gm)
+    })
+    const [written = [], key = []] = files.map((path) => [`put '${path}`])
+    expect(acts).toEqual(names.map(() => [...written, "signal 'kube-apiserver' '' '5'", ...key]))
+  },
+)
 
 test('no output of a plan contains a private key', async () => {
   const nodes = new Map([['cp1', controlPlane('cp1')]])
