@@ -939,7 +939,7 @@ test.each([
   const { probe, asked, did } = probing({ pods, apis: ['cp1', 'cp2'] })
   expect(await probe({ kind: 'logs', node: 'w1' })).toEqual({
     ok: true,
-    detail: `logs of ${name} on w1 through 2 API servers`,
+    detail: `logs of ${name} on w1 through API servers: 2`,
   })
   const [namespace, pod] = name.split('/')
   const path = `/api/v1/namespaces/${namespace}/pods/${pod}/log?container=${pod}-c&tailLines=1`

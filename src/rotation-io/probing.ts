@@ -254,7 +254,7 @@ export class Probing {
         }
       }
     }
-    return { ok: apis.length > 0, detail: `${what} through ${apis.length} API servers` }
+    return { ok: apis.length > 0, detail: `${what} through API servers: ${apis.length}` }
   }
 
   private async runningPod(node: string) {

@@ -57,7 +57,7 @@ const accepted = { cp1: { authenticated: true }, cp2: { authenticated: true } }
 describe('a new token', () => {
   test('of the key, which every API server accepts', async () => {
     const { parts, created } = partsOf({ token: { token: rsa.boundToken }, reviews: accepted })
-    expect(await provingTokens(issued, parts)).toEqual({ ok: true, detail: 'accepted by 2 API servers' })
+    expect(await provingTokens(issued, parts)).toEqual({ ok: true, detail: 'accepted by API servers: 2' })
     expect(created.map(({ resource }) => resource)).toEqual([
       'serviceaccounts',
       'tokenreviews',

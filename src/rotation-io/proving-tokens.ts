@@ -65,7 +65,7 @@ async function issuedToken(
     if (!isObject(review.status) || review.status.authenticated !== true)
       return { ok: false, detail: `${node}/kube-apiserver rejects a token that ${at} issued` }
   }
-  return { ok: apis.length > 0, detail: `accepted by ${apis.length} API servers` }
+  return { ok: apis.length > 0, detail: `accepted by API servers: ${apis.length}` }
 }
 
 async function secretToken(
@@ -111,7 +111,7 @@ async function mountedTokens(
   const others = requested.filter(({ keyId }) => keyId === lacks)
   return {
     ok: others.length === 0,
-    detail: `${requested.length} mounted tokens, ${others.length} of key ID ${lacks}`,
+    detail: `mounted tokens: ${requested.length}, of key ID ${lacks}: ${others.length}`,
   }
 }
 

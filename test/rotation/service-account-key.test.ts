@@ -978,7 +978,15 @@ test('shows its own eight phases, plans all of them, runs them, and prints no ke
     'finished',
     expect.stringMatching(/^[\w-]{43}$/),
   ])
-  expect(renderStatus(end, wide)).toContain('finished: tokens of the old key are no longer accepted')
+  const shown = renderStatus(end, wide)
+  expect(shown).toContain('finished: tokens of the old key are no longer accepted')
+  expect(shown).toMatch(/no mounted token with key ID \S+ on \w+/)
+  expect(shown).not.toMatch(/ on on /)
+  // The advice of phase 1 ended with phase 8, and each note stands once in what the operator saw while a phase ran.
+  const joining = 'do not join a control-plane node'
+  expect(end.phases[0]?.remarks.join()).toContain(joining)
+  expect(shown).not.toContain(joining)
+  expect(operator.stderr.split(joining)).toHaveLength(2)
   // Of a key, only its ID is in reports, and its digest in the journal.
   const { newKey } = (await observeIn(scene)).target.key!
   for (const text of [operator.stderr, JSON.stringify([plan, report, end])])

@@ -40,7 +40,7 @@ export function renderOldKeys(report: RotationOldKeys, view: View): string {
     ),
     serviceAccountKey === undefined
       ? []
-      : [`${paint.heading('old service account key')} key ID ${printable(serviceAccountKey.oldKeyId)}`],
+      : [`${paint.heading('old service account key')}, key ID ${printable(serviceAccountKey.oldKeyId)}`],
     table(view, files, [
       { title: 'NODE', cell: ({ node }) => node, shrinkTo: 12, cut: 'middle' },
       { title: 'CONTAINS', cell: heldText },

@@ -12,3 +12,8 @@ export function splitPlace(at: string): { readonly node?: string; readonly what?
 export function placesText(names: readonly string[], most: number): string {
   return someOf([...new Set(names)], most)
 }
+
+/** Returns what is done or checked on these nodes: "restart kubelet on cp1, w1". Names at most `most` nodes. */
+export function onNodes(what: string, nodes: readonly string[], most: number): string {
+  return `${what.replace(/(^| )on$/, '')} on ${placesText(nodes, most)}`.trim()
+}

@@ -5,7 +5,7 @@ import { table } from '../table.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
 import { caLines, certificatesText, someOf } from './cas.ts'
-import { placesText, splitPlace } from './places.ts'
+import { onNodes, splitPlace } from './places.ts'
 import { blockerLines } from './status.ts'
 
 const risks = {
@@ -76,7 +76,7 @@ function stepLines(steps: readonly StepView[], view: View): string[] {
 
 function groupLines(step: StepView, nodes: readonly string[], { paint }: View): string[] {
   const places = new Set(nodes)
-  const what = places.size < 2 ? step.what : `${withoutNode(step)} on ${placesText(nodes, 6)}`
+  const what = places.size < 2 ? step.what : onNodes(withoutNode(step), nodes, 6)
   // The digest of a CA is the same on all nodes.
   const changes = (step.changes ?? []).map((line) =>
     places.size < 2 || !withoutDigest(line).includes('…') ? line : withoutDigest(line),
@@ -157,7 +157,7 @@ function partiesText(name: readonly string[]): string {
   const [{ what } = {}] = split
   if (name.length === 1 || !what || split.some(({ node }) => node === undefined)) return someOf(name, 2)
   const nodes = split.flatMap(({ node }) => node ?? [])
-  return `${what} on ${placesText(nodes, 4)}`
+  return onNodes(what, nodes, 4)
 }
 
 function disturbanceLines({ restarts, rollouts }: RotationPlan, { paint }: View): string[] {

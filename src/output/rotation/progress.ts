@@ -97,7 +97,6 @@ export function rotationProgress(view: ProgressView): RotationProgress {
       case 'phase-completed':
         running.clear()
         line(`${paint.heading(`phase ${event.phase}`)} ${paint.status.ok('complete')}`)
-        for (const remark of event.remarks) line(`  ${paint.faint('note:')} ${printable(remark)}`)
         return
       case 'phase-stopped':
         running.clear()

@@ -7,7 +7,7 @@ import { minuteOf, timeLeft } from '../time.ts'
 import type { View } from '../view.ts'
 import { caLines } from './cas.ts'
 import { keptKeyLines } from './old-keys.ts'
-import { placesText, splitPlace } from './places.ts'
+import { onNodes, splitPlace } from './places.ts'
 
 type PhaseView = RotationStatus['phases'][number]
 
@@ -37,7 +37,7 @@ export function renderStatus(status: RotationStatus, view: View): string {
   return joinSections([
     headLines(status, view),
     phaseLines(status, view),
-    ...status.phases.map((phase) => openLines(phase, view)),
+    ...status.phases.map((phase) => openLines(phase, status, view)),
     evidenceLines(status, view),
     nodeLines(status, view),
     nextLines(status, view),
@@ -116,13 +116,19 @@ export function groupsOf(pending: PhaseView['pending']): readonly { at: string; 
   return [...groups.values()].flatMap((group) => {
     const nodes = group.flatMap(({ node }) => node ?? [])
     return group.slice(0, 1).map(({ at, what, open }) => ({
-      at: nodes.length < 2 ? at : `${what} on ${placesText(nodes, 4)}`.trim(),
+      at: nodes.length < 2 ? at : onNodes(what, nodes, 4),
       what: open,
     }))
   })
 }
 
-function openLines({ number, state, pending, remarks }: PhaseView, view: View): string[] {
+/** Returns what is pending in a phase, and its notes. Once the rotation is finished, only the notes of the last phase still apply. */
+function openLines(
+  { number, state, pending, remarks }: PhaseView,
+  { state: ofRotation, phases }: RotationStatus,
+  view: View,
+): string[] {
+  if (ofRotation === 'finished' && number !== phases.at(-1)?.number) return []
   const { paint } = view
   const notes = remarks.map((remark) => `  ${paint.faint('note:')} ${printable(remark)}`)
   if (state !== 'incomplete')
@@ -167,7 +173,7 @@ function evidenceLines({ phases }: RotationStatus, view: View): string[] {
     { title: 'PHASE', cell: ({ number }) => String(number).padStart(5) },
     {
       title: 'CHECK',
-      cell: ({ what, places, key }) => (places.length < 2 ? key : `${what} on ${placesText(places, 4)}`),
+      cell: ({ what, places, key }) => (places.length < 2 ? key : onNodes(what, places, 4)),
       shrinkTo: 30,
       cut: 'middle',
     },

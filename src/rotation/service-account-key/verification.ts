@@ -56,7 +56,7 @@ function tokensCheck(observed: Snapshot, { waivers }: Target, { oldKey }: KeyCha
   return {
     ...check('tokens', 'no token of the old key is mounted or stored', nodes.length + objects.length, [
       ...unreadTokens(observed),
-      ...[...nodesWithMounted(observed, keyId)].map(([at, count]) => finding(at, `${count} mounted tokens`)),
+      ...[...nodesWithMounted(observed, keyId)].map(([at, count]) => finding(at, `mounted tokens: ${count}`)),
       ...held.filter(({ at }) => !waivers.has(at)),
     ]),
     ...(accepted.length > 0 && { accepted }),

@@ -32,7 +32,7 @@ const renewed = keyPart<Sees>((observed, target, key) => {
   return {
     gaps: [
       ...unreadTokens(observed),
-      ...[...mounted].map(([at, count]) => ({ at, what: `${count} mounted tokens of the old key` })),
+      ...[...mounted].map(([at, count]) => ({ at, what: `mounted tokens of the old key: ${count}` })),
       ...[...unproven]
         .filter((node) => !mounted.has(node))
         .map((at) => ({ at, what: 'not yet proven to have no mounted token of the old key' })),
