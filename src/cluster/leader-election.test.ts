@@ -20,7 +20,7 @@ const leaseOf = (version: number, spec: Lease['spec'] = {}, uid = 'one'): Lease 
   spec,
 })
 const heldBy = (holderIdentity: string, version: number, more: Lease['spec'] = {}): Lease =>
-  leaseOf(version, { holderIdentity, leaseDurationSeconds: 15, leaseTransitions: 3, ...more })
+  leaseOf(version, { holderIdentity, leaseDurationSeconds: 10, leaseTransitions: 3, ...more })
 
 /** Returns an election that holds the Lease since second 0, with resourceVersion 10. */
 function leading(): Election {
@@ -31,42 +31,42 @@ function leading(): Election {
 }
 
 describe('a candidate', () => {
-  test('creates a Lease at once, and acts 15 s later: the holder of a deleted one may not know yet', () => {
+  test('creates a Lease at once, and acts 10 s later: the holder of a deleted one may not know yet', () => {
     const election = new Election('me')
     expect(election.next(undefined, at(0))).toMatchObject({
       holderIdentity: 'me',
-      leaseDurationSeconds: 15,
+      leaseDurationSeconds: 10,
       leaseTransitions: 0,
       renewTime: '2026-11-26T00:00:00.000000Z',
     })
     election.wrote(heldBy('me', 10), at(0), at(0))
     expect(election.isLeader(at(0))).toBe(false)
-    expect(election.next(heldBy('me', 10), at(8))).toMatchObject({ holderIdentity: 'me' })
-    election.wrote(heldBy('me', 11), at(8), at(8))
-    expect(election.isLeader(at(14.9))).toBe(false)
-    expect(election.isLeader(at(15))).toBe(true)
+    expect(election.next(heldBy('me', 10), at(6))).toMatchObject({ holderIdentity: 'me' })
+    election.wrote(heldBy('me', 11), at(6), at(6))
+    expect(election.isLeader(at(9.9))).toBe(false)
+    expect(election.isLeader(at(10))).toBe(true)
   })
 
-  test('acts 15 s after a late answer to the creation', () => {
+  test('acts 10 s after a late answer to the creation', () => {
     const election = new Election('me')
     election.next(undefined, at(0))
     election.wrote(heldBy('me', 10), at(0), at(20))
-    election.next(heldBy('me', 10), at(34))
-    election.wrote(heldBy('me', 11), at(34), at(34))
-    expect(election.isLeader(at(34.9))).toBe(false)
-    expect(election.isLeader(at(35))).toBe(true)
+    election.next(heldBy('me', 10), at(28))
+    election.wrote(heldBy('me', 11), at(28), at(28))
+    expect(election.isLeader(at(29.9))).toBe(false)
+    expect(election.isLeader(at(30))).toBe(true)
   })
 
-  test('waits 15 s again when the Lease that it created is deleted', () => {
+  test('waits 10 s again when the Lease that it created is deleted', () => {
     const election = new Election('me')
     election.next(undefined, at(0))
     election.wrote(heldBy('me', 10), at(0), at(0))
-    expect(election.next(undefined, at(14))).toMatchObject({ leaseTransitions: 4 })
-    election.wrote(heldBy('me', 11), at(14), at(14))
-    election.next(heldBy('me', 11), at(22))
-    election.wrote(heldBy('me', 12), at(22), at(22))
-    expect(election.isLeader(at(28.9))).toBe(false)
-    expect(election.isLeader(at(29))).toBe(true)
+    expect(election.next(undefined, at(9))).toMatchObject({ leaseTransitions: 4 })
+    election.wrote(heldBy('me', 11), at(9), at(9))
+    election.next(heldBy('me', 11), at(15))
+    election.wrote(heldBy('me', 12), at(15), at(15))
+    expect(election.isLeader(at(18.9))).toBe(false)
+    expect(election.isLeader(at(19))).toBe(true)
   })
 
   test('acquires a released Lease at once', () => {
@@ -81,16 +81,16 @@ describe('a candidate', () => {
     expect(election.isLeader(at(0))).toBe(false)
   })
 
-  test('takes over 15 s after it first observed the last renewal, whatever the times in the Lease', () => {
+  test('takes over 10 s after it first observed the last renewal, whatever the times in the Lease', () => {
     const election = new Election('me')
     const old = heldBy('other', 10, { renewTime: '1970-01-01T00:00:00.000000Z' })
     expect(election.next(old, at(0))).toBeUndefined()
-    expect(election.next(old, at(14.9))).toBeUndefined()
+    expect(election.next(old, at(9.9))).toBeUndefined()
     expect(
-      election.next({ ...old, metadata: { ...old.metadata, resourceVersion: '11' } }, at(15)),
+      election.next({ ...old, metadata: { ...old.metadata, resourceVersion: '11' } }, at(10)),
     ).toBeUndefined()
-    expect(election.next(heldBy('other', 11), at(29.9))).toBeUndefined()
-    expect(election.next(heldBy('other', 11), at(30))).toMatchObject({ leaseTransitions: 4 })
+    expect(election.next(heldBy('other', 11), at(19.9))).toBeUndefined()
+    expect(election.next(heldBy('other', 11), at(20))).toMatchObject({ leaseTransitions: 4 })
   })
 
   test('does not count a jump of the wall clock as time without renewals', () => {
@@ -101,10 +101,10 @@ describe('a candidate', () => {
 
   test.each([
     [2 ** 31 - 1, 299.9, 300],
-    [-5, 14.9, 15],
-    [0, 14.9, 15],
-    [1, 14.9, 15],
-    [Number.NaN, 14.9, 15],
+    [-5, 9.9, 10],
+    [0, 9.9, 10],
+    [1, 9.9, 10],
+    [Number.NaN, 9.9, 10],
     [60, 59.9, 60],
   ])(
     'waits its own duration or longer, and at most 300 s: leaseDurationSeconds %d',
@@ -122,8 +122,8 @@ describe('a candidate', () => {
     const election = new Election('me')
     election.next(heldBy('other', 10), at(0))
     expect(election.next(older, at(1))).toBeUndefined()
-    expect(election.next(older, at(15.9))).toBeUndefined()
-    expect(election.next(older, at(16))).toMatchObject({ holderIdentity: 'me', leaseTransitions: 4 })
+    expect(election.next(older, at(10.9))).toBeUndefined()
+    expect(election.next(older, at(11))).toMatchObject({ holderIdentity: 'me', leaseTransitions: 4 })
   })
 
   test('writes transitions that the API server accepts', () => {
@@ -135,11 +135,11 @@ describe('a candidate', () => {
 })
 
 describe('the leader', () => {
-  test('acts for 10 s after its last renewal began, on either clock', () => {
-    expect(leading().isLeader(at(9.9))).toBe(true)
-    expect(leading().isLeader(at(10))).toBe(false)
-    expect(leading().isLeader(at(1, 10))).toBe(false)
-    expect(leading().isLeader(at(10, -3_600))).toBe(false)
+  test('acts for 7 s after its last renewal began, on either clock', () => {
+    expect(leading().isLeader(at(6.9))).toBe(true)
+    expect(leading().isLeader(at(7))).toBe(false)
+    expect(leading().isLeader(at(1, 7))).toBe(false)
+    expect(leading().isLeader(at(7, -3_600))).toBe(false)
   })
 
   test('renews without a transition, also after an edit by another client', () => {

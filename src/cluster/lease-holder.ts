@@ -20,8 +20,8 @@ export interface LeaseOptions {
   readonly times?: ElectionTimes
 }
 
-// client-go's JitterFactor, for candidates.
-const jitter = 1.2
+// For candidates. A takeover takes up to two of their intervals longer than the lease.
+const jitter = 0.2
 
 /** A Lease for which this process is a candidate, and which it renews while it is the leader. */
 export class LeaseHolder {
