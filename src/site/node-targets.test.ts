@@ -59,6 +59,7 @@ const files: Readonly<Record<string, string>> = {
   [`${pki}/apiserver-etcd-client.key`]: etcdClient.keyPem,
   '/var/lib/kubelet/config.yaml': 'kind: KubeletConfiguration\naddress: 192.0.2.10\nport: 10251\n',
   '/var/lib/kubelet/pki/kubelet.crt': leaf('w1@1').pem,
+  '/proc/7/environ': 'ETCD_LISTEN_CLIENT_URLS=https://192.0.2.31:2379\0',
 }
 
 function siteOf(
@@ -68,7 +69,13 @@ function siteOf(
   const names = Object.keys(programs)
   const machines = names.filter((name) => name.startsWith('e'))
   const inventory = {
-    ...(machines.length > 0 && { etcd: machines.map((name) => ({ name, addresses: ['192.0.2.31'] })) }),
+    ...(machines.length > 0 && {
+      etcd: machines.map((name) => ({
+        name,
+        addresses: ['192.0.2.31'],
+        layout: name === 'e1' ? 'kubeadm' : 'plain',
+      })),
+    }),
     nodes: names
       .filter((name) => !machines.includes(name))
       .map((name) => ({
@@ -86,7 +93,11 @@ function siteOf(
     processes: async () => {
       if (lost.includes(name))
         throw new (await import('../errors/kcert-error.ts')).KcertError('KCERT_NODE_UNREACHABLE', name)
-      return programs[name]!.map((argv) => ({ program: argv[0]!.split('/').at(-1), argv })) as ProcessFacts[]
+      return programs[name]!.map((argv) => ({
+        pid: 7,
+        program: argv[0]!.split('/').at(-1),
+        argv,
+      })) as ProcessFacts[]
     },
     readFiles: async (paths: readonly string[]) => paths.map(found),
     statFiles: async (paths: readonly string[]) => paths.map(found),
@@ -116,6 +127,11 @@ test('reads machines of external etcd only for members of etcd', async () => {
     ['etcd', `cp1:${pki}/etcd/ca.crt`, 'CN=apiserver-etcd-client'],
     ['etcd-peer', `e1:${pki}/etcd/ca.crt`, undefined],
   ])
+})
+
+test('reads where a member listens from the variables of its unit', async () => {
+  const { targets } = await nodeTargets(siteOf({ e2: [['etcd']] }), everything, {})
+  expect(targets.map(({ kind, host, port }) => [kind, host, port])).toEqual([['etcd', '192.0.2.31', 2379]])
 })
 
 test('returns from each process where it listens, its certificate, and which CAs verify it', async () => {

@@ -5,6 +5,7 @@ import { currentLinkName } from '../pki/kubelet.ts'
 import { type KubeletConfiguration, withKubeletFlags } from '../pki/kubelet-configuration.ts'
 import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Anchor, EndpointKind, GivenCertificate } from '../probe/target.ts'
+import { inventoryNode } from '../rotation/inventory.ts'
 import { parseIp } from '../x509/ip.ts'
 import { anchorOf, givenIn } from './anchors.ts'
 import {
@@ -15,6 +16,7 @@ import {
   shown,
   unverifiedKubelets,
 } from './cluster-targets.ts'
+import { withOwnSettings } from './definitions.ts'
 import type { ProbeTarget } from './dialling.ts'
 import { configurationOf, listeningOf } from './listening.ts'
 import { nodeNamed, type Site } from './site.ts'
@@ -85,13 +87,18 @@ async function runningOn(site: Site, name: string): Promise<Running[]> {
   const inOrder = programs.flatMap((program) =>
     processes.filter((one) => one.program === program).map((running) => ({ program, running })),
   )
-  return Promise.all(
-    inOrder.map(async ({ program, running }): Promise<Running> => {
-      const { argv } = running
+  const { layout, units } = inventoryNode(site.inventory, name) ?? {}
+  const isUnit = layout === 'plain' || units?.etcd !== undefined
+  const found = await Promise.all(
+    inOrder.map(async ({ program, running }): Promise<Running[]> => {
+      const own = program === 'etcd' && isUnit ? await withOwnSettings(node, running) : running
+      if (own === undefined) return []
+      const { argv } = own
       const configuration = await configurationOf(node, running)
-      return { node: name, program, argv, flags: flagsOf(argv), configuration }
+      return [{ node: name, program, argv, flags: flagsOf(argv), configuration }]
     }),
   )
+  return found.flat()
 }
 
 interface Trust {
