@@ -2,7 +2,6 @@ import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { CertificateRecord } from './certificate-record.ts'
 import {
-  changesIn,
   choicesIn,
   type JournalRecord,
   journalLine,
@@ -32,7 +31,7 @@ const journalWith = (oldCa: unknown): string => {
 test('reads a CA with its public key, and one without it as earlier versions wrote it', () => {
   const whole = { ...ca, publicKey: key.toString('base64') }
   for (const oldCa of [whole, ca])
-    expect(changesIn(readJournal(journalWith(oldCa)), manualRotation)[0]!.oldCa).toEqual(oldCa)
+    expect(rememberedIn(readJournal(journalWith(oldCa)), manualRotation).changes[0]!.oldCa).toEqual(oldCa)
 })
 
 test.each([

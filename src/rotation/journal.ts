@@ -207,11 +207,6 @@ export function waiversIn(entries: readonly JournalEntry[]): ReadonlyMap<string,
   return new Map([...waivers].map(([id, { atMs }]) => [id, atMs]))
 }
 
-/** Returns the last recorded CAs, unless phase 1 was undone since then. */
-export function changesIn(entries: readonly JournalEntry[], table: PhaseTable): Remembered['changes'] {
-  return rememberedIn(entries, table).changes
-}
-
 /** Returns the last recorded CAs and service account key, unless phase 1 was undone since then. */
 export function rememberedIn(entries: readonly JournalEntry[], table: PhaseTable): Remembered {
   const { changes = [], key } = rotationIn(entries, table) ?? {}

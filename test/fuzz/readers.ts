@@ -3,12 +3,12 @@ import { readPolicies } from '../../src/csr/approval/policy-file.ts'
 import { readDocuments } from '../../src/kubeconfig/documents.ts'
 import { isKubeconfig, readKubeconfig } from '../../src/kubeconfig/kubeconfig.ts'
 import {
-  changesIn,
   choicesIn,
   evidenceIn,
   intentsIn,
   journalLine,
   readJournal,
+  rememberedIn,
   undoneIn,
   waiversIn,
 } from '../../src/rotation/journal.ts'
@@ -130,7 +130,7 @@ function useJournal(journal: string): void {
   evidenceIn(entries)
   intentsIn(entries, manualRotation)
   waiversIn(entries)
-  changesIn(entries, manualRotation)
+  rememberedIn(entries, manualRotation)
   choicesIn(entries, manualRotation)
   for (let phase = 1; phase <= 12; phase++) undoneIn(entries, phase)
 }

@@ -3,7 +3,7 @@ import { StatusError } from '../../src/cluster/failures.ts'
 import type { ApiObject } from '../../src/cluster/malformed.ts'
 import type { ObjectsApi } from '../../src/cluster/objects.ts'
 import { certificateRecord } from '../../src/rotation/certificate-record.ts'
-import { changesIn, journalLine, readJournal } from '../../src/rotation/journal.ts'
+import { journalLine, readJournal, rememberedIn } from '../../src/rotation/journal.ts'
 import { manualRotation } from '../../src/rotation/phase-table.ts'
 import { StoredWatch } from '../../src/rotation-io/stored.ts'
 import type { Site } from '../../src/site/site.ts'
@@ -199,10 +199,9 @@ test('finds the old CA, and what it signed, from the journal when no node has th
   })
   expect((await watch.stored([cas[1]!])).objects).toEqual([])
   const written = { kind: 'rotation', changes: [changeOf(cas)] } as const
-  const [{ oldCa, newCa }] = changesIn(
-    readJournal(`${journalLine(written, now.getTime(), undefined)}\n`),
-    manualRotation,
-  ) as [ReturnType<typeof changeOf>]
+  const journal = readJournal(`${journalLine(written, now.getTime(), undefined)}\n`)
+  const { changes } = rememberedIn(journal, manualRotation)
+  const [{ oldCa, newCa }] = changes as [ReturnType<typeof changeOf>]
   const { objects } = await watch.stored([cas[1]!], [oldCa, newCa])
   expect(objects).toEqual([
     { id: 'ConfigMap a/ca', authorities: [{ spki: oldSpki, at: 'data[ca.crt]' }], signers: [] },

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { KcertError } from '../../src/errors/kcert-error.ts'
-import { changesIn, readJournal } from '../../src/rotation/journal.ts'
+import { readJournal, rememberedIn } from '../../src/rotation/journal.ts'
 import { manualRotation } from '../../src/rotation/phase-table.ts'
 import { allPhases, Killed, Scene } from './scene.ts'
 
@@ -221,7 +221,8 @@ test('only phase 12 adds the public key of the old CA to a journal of an earlier
   cluster.know(without)
   await scene.runAll(1, 11)
   const keyInJournal = () =>
-    changesIn(readJournal(journal.text), manualRotation).find(({ ca }) => ca === 'cluster')?.oldCa.publicKey
+    rememberedIn(readJournal(journal.text), manualRotation).changes.find(({ ca }) => ca === 'cluster')?.oldCa
+      .publicKey
   expect(keyInJournal()).toBeUndefined()
   cluster.know({ ...without, publicKey: publicKey! })
   await scene.runAll(12, 12)
