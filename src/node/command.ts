@@ -1,6 +1,7 @@
 import { systemCode } from '../errors/caught.ts'
 import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { startProcess } from '../system/running-program.ts'
 import { explainSudo } from './sudo.ts'
 import { type Become, shellVector, type Transport, type TransportEnd } from './transport.ts'
 
@@ -13,7 +14,7 @@ export function commandTransport(argv: readonly string[], become?: Become): Tran
   const title = commandLine`${argumentVector(argv)}`
   return {
     title,
-    start: (script) => [...argv, ...shellVector(script, become)],
+    start: async (script) => startProcess([...argv, ...shellVector(script, become)]),
     explain: (end) => explainSudo(title, end) ?? explainProgram(argv[0] ?? '', end),
     close: async () => {},
   }

@@ -1,9 +1,8 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeCall } from '../pki/node-access.ts'
-import { killGroup } from '../system/process-group.ts'
+import type { ProgramEnd, RunningProgram } from '../system/running-program.ts'
 import { bootstrap, nodeScript } from './node-script.ts'
 import { type Answer, AnswerReader, BrokenAnswer, readRecords } from './protocol.ts'
 import type { Transport } from './transport.ts'
@@ -28,7 +27,7 @@ interface Pending {
 export class Session {
   private readonly node: string
   private readonly transport: Transport
-  private readonly child: ChildProcessWithoutNullStreams
+  private readonly program: RunningProgram
   private readonly reader: AnswerReader
   private readonly mark = randomBytes(9).toString('hex')
   private readonly exited: Promise<void>
@@ -38,37 +37,34 @@ export class Session {
   private ended: KcertError | undefined
   private lost = false
 
-  private constructor(node: string, transport: Transport) {
+  private constructor(node: string, transport: Transport, program: RunningProgram) {
     this.node = node
     this.transport = transport
+    this.program = program
     this.reader = new AnswerReader(this.mark)
-    const [program = '', ...args] = transport.start(bootstrap)
-    // A separate process group: Ctrl-C reaches only kcert, which then closes its sessions in order.
-    this.child = spawn(program, args, { stdio: 'pipe', detached: true })
+    const { stdout, stderr, exited, closed } = program
     this.exited = new Promise((resolve) => {
-      const end = (status: number | null, cause?: Error): void => {
+      const end = (how: ProgramEnd): void => {
         this.lost ||= this.ended === undefined
-        this.end(this.whyEnded(status, cause))
+        this.end(this.whyEnded(how))
         // Processes that the program left on this machine may keep the pipes open, or keep writing, and kcert would never exit.
-        this.child.stdout.destroy()
-        this.child.stderr.destroy()
+        stdout.destroy()
+        stderr.destroy()
         resolve()
       }
-      this.child.once('error', (cause) => end(null, cause))
-      this.child.once('close', (status) => end(status))
+      void closed.then(end)
       // A master connection of ssh may keep the pipes open for much longer than its first client runs.
-      this.child.once('exit', (status) => setTimeout(() => end(status), lastWordsMs))
+      void exited.then((how) => setTimeout(() => end(how), lastWordsMs))
     })
-    this.child.stdin.on('error', () => {})
-    this.child.stdout.on('data', (bytes: Buffer) => this.read(bytes))
-    this.child.stderr.on('data', (bytes: Buffer) => {
+    stdout.on('data', (bytes: Buffer) => this.read(bytes))
+    stderr.on('data', (bytes: Buffer) => {
       this.stderr = `${this.stderr}${bytes.toString('utf8')}`.slice(-keptOfStderr)
     })
   }
 
   /** Returns a session whose shell has responded. Throws the transport's explanation of a failure, or KCERT_NODE_UNFIT. */
   static async open(node: string, transport: Transport, call: NodeCall): Promise<Session> {
-    const session = new Session(node, transport)
+    const session = new Session(node, transport, await transport.start(bootstrap, call.signal))
     const script = Buffer.from(nodeScript(session.mark))
     const { lines } = await session.hello(script, call)
     const missing = lines.join(' ').split(' ').slice(1)
@@ -85,7 +81,7 @@ export class Session {
       return await this.exchange('0', `${script.length}\n`, script, call)
     } catch (error) {
       // No shell has responded, so none can exit by itself, and neither can a process that the command started before it.
-      killGroup(this.child)
+      this.program.kill()
       throw error
     }
   }
@@ -126,7 +122,7 @@ export class Session {
   async close(): Promise<void> {
     this.abandon()
     // Processes that it started on this machine are in its group, and are killed with it if it does not exit by itself.
-    const patience = setTimeout(() => killGroup(this.child), endingMs)
+    const patience = setTimeout(() => this.program.kill(), endingMs)
     await this.exited
     clearTimeout(patience)
   }
@@ -134,7 +130,7 @@ export class Session {
   /** Ends the shell. Some transports do not forward the end of the input, so a command is sent too. */
   private abandon(): void {
     this.end(new KcertError('KCERT_NODE_UNREACHABLE', `the session to node "${this.node}" was closed`))
-    if (this.child.stdin.writable) this.child.stdin.end('bye\n')
+    if (this.program.stdin.writable) this.program.stdin.end('bye\n')
   }
 
   private async exchange(
@@ -152,8 +148,8 @@ export class Session {
     const onAbort = (): void => this.stop(signal?.reason as Error)
     signal?.addEventListener('abort', onAbort, { once: true })
     try {
-      this.child.stdin.write(head)
-      if (content.length > 0) this.child.stdin.write(content)
+      this.program.stdin.write(head)
+      if (content.length > 0) this.program.stdin.write(content)
       return await answered.promise
     } finally {
       clearTimeout(timer)
@@ -166,7 +162,7 @@ export class Session {
   private stop(error: Error): void {
     this.pending?.reject(error)
     this.abandon()
-    const patience = setTimeout(() => killGroup(this.child), endingMs)
+    const patience = setTimeout(() => this.program.kill(), endingMs)
     void this.exited.then(() => clearTimeout(patience))
   }
 
@@ -188,13 +184,10 @@ export class Session {
     this.pending?.reject(this.ended)
   }
 
-  private whyEnded(status: number | null, cause: Error | undefined): KcertError {
+  private whyEnded(end: ProgramEnd): KcertError {
+    const { status, cause } = end
     const stderr = this.stderr.trim()
-    const explained = this.transport.explain({
-      ...(status !== null && { status }),
-      stderr,
-      ...(cause && { cause }),
-    })
+    const explained = this.transport.explain({ ...end, stderr })
     if (explained !== undefined) return explained
     const words =
       stderr === '' ? (cause?.message ?? `its exit status was ${status ?? 'none'}`) : lastLines(stderr)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { systemCode } from '../errors/caught.ts'
 import { argumentVector, type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { startProcess } from '../system/running-program.ts'
 import { checkSshConfig } from '../system/trusted-file.ts'
 import { shellWord } from './protocol.ts'
 import { lastLines } from './session.ts'
@@ -76,15 +77,16 @@ function sshTransport(target: SshTarget, socket: string, onClose: () => void): T
   const multiplexed = socket.length <= longestSocketPath
   return {
     title,
-    start: (script) => [
-      'ssh',
-      ...destination,
-      ...options,
-      ...(multiplexed ? [...sharing, '-o', `ControlPath=${socket}`] : []),
-      ...host,
-      // The login shell on the node gets one line, and is replaced by sh.
-      `exec ${shellVector(script, target.become).map(shellWord).join(' ')}`,
-    ],
+    start: async (script) =>
+      startProcess([
+        'ssh',
+        ...destination,
+        ...options,
+        ...(multiplexed ? [...sharing, '-o', `ControlPath=${socket}`] : []),
+        ...host,
+        // The login shell on the node gets one line, and is replaced by sh.
+        `exec ${shellVector(script, target.become).map(shellWord).join(' ')}`,
+      ]),
     explain: (end) => explainSudo(title, end) ?? explainSsh(target.host, title, end),
     close: async () => {
       onClose()

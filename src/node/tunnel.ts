@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process'
 import { Duplex } from 'node:stream'
+import type { RunningProgram } from '../system/running-program.ts'
 import { lastLines } from './session.ts'
 import type { Transport } from './transport.ts'
 
@@ -23,38 +23,52 @@ const script = [
 const endingMs = 2_000
 
 /**
- * Returns a connection from the node to an address, as the node resolves it. The connection opens on the first write. If it
+ * Returns a connection from the node to an address, as the node resolves it. It opens at once; what is written before is kept. If it
  * fails, the stream emits an `error` event with the node's message. The caller destroys the stream.
  */
 export function openTunnel(transport: Transport, host: string, port: number): Duplex {
-  const [program = '', ...args] = transport.start(`set -- '${checked(host)}' '${port}'; ${script}`)
-  const child = spawn(program, args, { detached: true })
+  const line = `set -- '${checked(host)}' '${port}'; ${script}`
+  const abandoned = new AbortController()
+  let program: RunningProgram | undefined
   let stderr = ''
-  child.stderr.on('data', (bytes: Buffer) => {
-    stderr = `${stderr}${bytes.toString('utf8')}`.slice(-2_048)
-  })
-  child.stdin.on('error', () => {})
-  const stream = new Duplex({
-    read: () => void child.stdout.resume(),
-    write: (chunk, _encoding, done) => void child.stdin.write(chunk, () => done()),
-    final: (done) => void child.stdin.end(() => done()),
+  const stream: Duplex = new Duplex({
+    construct: (done) => {
+      transport.start(line, abandoned.signal).then((started) => {
+        program = started
+        attach(started)
+        done()
+      }, done)
+    },
+    read: () => void program?.stdout.resume(),
+    write: (chunk, _encoding, done) => void program?.stdin.write(chunk, () => done()),
+    final: (done) => void program?.stdin.end(() => done()),
     destroy: (error, done) => {
-      child.stdin.end()
-      child.stdout.destroy()
-      const patience = setTimeout(() => child.kill(), endingMs)
-      child.once('close', () => clearTimeout(patience))
+      abandoned.abort()
+      if (program !== undefined) end(program)
       done(error)
     },
   })
-  child.stdout.on('data', (bytes: Buffer) => {
-    if (!stream.push(bytes)) child.stdout.pause()
-  })
-  child.once('error', (error) => stream.destroy(error))
-  child.once('close', (status) => {
-    if (status === 0 || stderr === '') stream.push(null)
-    else stream.destroy(Object.assign(new Error(lastLines(stderr)), { code: 'ECONNREFUSED' }))
-  })
+  const attach = ({ stdout, stderr: errors, closed }: RunningProgram): void => {
+    errors.on('data', (bytes: Buffer) => {
+      stderr = `${stderr}${bytes.toString('utf8')}`.slice(-2_048)
+    })
+    stdout.on('data', (bytes: Buffer) => {
+      if (!stream.push(bytes)) stdout.pause()
+    })
+    void closed.then(({ status, cause }) => {
+      if (cause !== undefined) stream.destroy(cause)
+      else if (status === 0 || stderr === '') stream.push(null)
+      else stream.destroy(Object.assign(new Error(lastLines(stderr)), { code: 'ECONNREFUSED' }))
+    })
+  }
   return stream
+}
+
+function end({ stdin, stdout, closed, kill }: RunningProgram): void {
+  stdin.end()
+  stdout.destroy()
+  const patience = setTimeout(kill, endingMs)
+  void closed.then(() => clearTimeout(patience))
 }
 
 /** Returns a host name or address that is safe inside shell quotes. Throws TypeError for anything else. */

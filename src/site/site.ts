@@ -159,10 +159,12 @@ export function aheadMsOf({ aheadMs: { atLeast, atMost } }: ClockReading): numbe
 
 /** Returns a transport of a node to which no command may connect. Each use throws the error. */
 function refusedTransport(error: KcertError): Transport {
-  const start = (): never => {
-    throw error
+  return {
+    title: commandLine`true`,
+    start: () => Promise.reject(error),
+    explain: () => error,
+    close: async () => {},
   }
-  return { title: commandLine`true`, start, explain: () => error, close: async () => {} }
 }
 
 function transportOf(access: Access, connections: SshConnections): Transport {

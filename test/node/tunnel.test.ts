@@ -10,6 +10,7 @@ import { localTransport } from '../../src/node/local.ts'
 import { sshConnections } from '../../src/node/ssh.ts'
 import type { Transport } from '../../src/node/transport.ts'
 import { openTunnel } from '../../src/node/tunnel.ts'
+import { startProcess } from '../../src/system/running-program.ts'
 import { temporaryFolder } from '../scripts/temporary-folder.ts'
 import { deadPort } from './ports.ts'
 import { startSshd, whyNoSshd } from './sshd.ts'
@@ -81,7 +82,7 @@ test.each(["a'; reboot '", "'; reboot", '-v', '', 'a b', 'a\nb'])(
 describe('with a process on the node that', () => {
   /** Returns a tunnel whose process is this shell script. */
   const tunnelTo = (script: string): Duplex =>
-    openTunnel({ ...localTransport(), start: () => ['sh', '-c', script] }, 'node', 1)
+    openTunnel({ ...localTransport(), start: async () => startProcess(['sh', '-c', script]) }, 'node', 1)
 
   const isRunning = (pid: string): boolean => existsSync(`/proc/${pid}`)
 
@@ -99,7 +100,7 @@ describe('with a process on the node that', () => {
   }
 
   test('cannot be started: the stream fails with the reason', async () => {
-    const transport = { ...localTransport(), start: () => ['/nonexistent/ssh'] }
+    const transport = { ...localTransport(), start: async () => startProcess(['/nonexistent/ssh']) }
     await expect(readAll(openTunnel(transport, 'node', 1))).rejects.toMatchObject({
       code: 'ENOENT',
       message: expect.stringContaining('/nonexistent/ssh'),
