@@ -44,7 +44,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   site: {
     purpose:
-      'the nodes and API servers of a cluster: files, objects, pods, ports, versions, and the targets of `probe`',
+      'the nodes and API servers of a cluster: files, objects, pods, ports, versions, Jobs that reach nodes, and the targets of `probe`',
     may: [
       ...['cluster', 'node', 'tls', 'system', 'rotation', 'verification', 'probe'],
       ...['pki', 'kubeconfig', 'x509', 'errors'],

@@ -12,6 +12,7 @@ const reasons: Readonly<Record<string, string>> = {
     'RC2 in old PKCS#12 files, which OpenSSL 3 no longer has; in src/x509/pkcs12.ts alone, and makes no trust decision',
   'p-map': 'runs many asynchronous calls, a limited number at a time',
   valibot: 'schemas of input files and of the JSON output',
+  ws: "WebSockets with kcert's own TLS connections and headers, for exec in pods; in src/cluster/ alone; client-node installs it too",
   yaml: 'YAML that the plain reader does not read (decision 4), and edits that keep comments',
   '@biomejs/biome': 'lint and format',
   '@stryker-mutator/instrumenter': 'the mutants of `npm run mutate`',

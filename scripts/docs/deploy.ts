@@ -9,9 +9,10 @@ import {
   sharedObjects,
 } from '../../src/app/controller/manifest.ts'
 import { alertGroups, prometheusRuleOf } from '../../src/app/controller/prometheus-rule.ts'
-import { byNamespace, rulesOf } from '../../src/app/controller/rbac.ts'
+import { byNamespace } from '../../src/app/controller/rbac.ts'
 import { rightsTable, type Switch } from '../../src/app/controller/rights-table.ts'
 import { builtinPoliciesOf } from '../../src/app/csr/policies.ts'
+import { rulesOf } from '../../src/cluster/rights.ts'
 import { builtinPolicies } from '../../src/csr/approval/policy-file.ts'
 import { controllerName } from '../../src/csr/controller-events.ts'
 import { watchMetricRows } from '../../src/output/watch-metrics.ts'

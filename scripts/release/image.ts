@@ -1,12 +1,12 @@
-import { copyFileSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { copyFileSync, cpSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { softwareBill } from '../sbom.ts'
 import { type Release, thirdPartyLicenses } from './contents.ts'
 import { type DebianPackage, unpackDebian } from './debian-packages.ts'
 import { type Arch, archNames, strippedNode } from './node.ts'
 import { type Descriptor, type ImageConfig, type PlatformImage, writeLayout } from './oci.ts'
 
-// The container image: Debian's C and C++ libraries, Node.js, and the scripts of dist/. No shell, no package manager, no root.
+// The container image: Debian's C and C++ libraries, chroot and sleep, Node.js, and the scripts of dist/. No shell, no package manager, no root.
 // Under Node.js, the scripts need 43 MB less memory than the executable (docs/decisions/0018-image.md).
 
 const libraries = ['libc6', 'libgcc-s1', 'libstdc++6']
@@ -33,7 +33,10 @@ export function buildImage(settings: ImageSettings, temporary: string): Descript
       string,
     ]
     for (const folder of [system, node, program]) mkdirSync(folder, { recursive: true })
-    const packages = unpackDebian(libraries, arch, etc, system, temporary)
+    const packages = [
+      ...unpackDebian(libraries, arch, etc, system, temporary),
+      ...writeTools(system, arch, etc, join(own, 'tools')),
+    ]
     writeAccounts(system)
     mkdirSync(join(node, 'usr/bin'), { recursive: true })
     strippedNode(arch, join(node, 'usr/bin/node'))
@@ -49,6 +52,23 @@ export function buildImage(settings: ImageSettings, temporary: string): Descript
     }
   })
   return writeLayout(target, images, configOf(release), release, gzipLevel)
+}
+
+/**
+ * Writes what a Job needs to reach its node (docs/decisions/0021-nodes-by-jobs.md): sleep, which waits, and chroot. Both need
+ * libc6 alone. The shell and all other tools are those of the node.
+ */
+function writeTools(root: string, arch: Arch, etc: string, temporary: string): DebianPackage[] {
+  const whole = join(temporary, 'root')
+  mkdirSync(whole, { recursive: true })
+  const packages = unpackDebian(['coreutils'], arch, etc, whole, temporary)
+  mkdirSync(join(root, 'usr/bin'), { recursive: true })
+  const tools = globSync('{usr/,}{s,}bin/{chroot,sleep}', { cwd: whole })
+  if (tools.length !== 2) throw new Error(`coreutils has ${tools.join(', ')} instead of chroot and sleep`)
+  for (const path of tools) copyFileSync(join(whole, path), join(root, 'usr/bin', basename(path)))
+  for (const path of ['usr/share/doc/coreutils', 'var/lib/dpkg/status.d/coreutils'])
+    cpSync(join(whole, path), join(root, path), { recursive: true })
+  return packages
 }
 
 function configOf({ version, summary, date }: Release): ImageConfig {

@@ -1,15 +1,17 @@
+import type WebSocket from 'ws'
 import { readWhole } from '../system/pipes.ts'
 import type { RandomBytes } from '../system/random.ts'
 import type { Access, Credentials } from './credentials.ts'
 import type { Failures, Refusal } from './failures.ts'
-import type { ApiObject } from './malformed.ts'
+import { type ApiObject, MalformedAnswer } from './malformed.ts'
 import { type Answer, type StreamedAnswer, type Transport, Unanswered } from './transport.ts'
+import type { Upgrade } from './web-socket.ts'
 
 export interface ApiCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** The path without the base path of the server and without the query. */
   readonly path: string
-  readonly query?: Readonly<Record<string, string | undefined>>
+  readonly query?: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly body?: object
   readonly contentType?: string
   /** Default: application/json. A server answers 406 for a type that it does not produce. */
@@ -83,7 +85,19 @@ export class ApiClient {
     return chunks
   }
 
-  async #attempts<A extends Answer | StreamedAnswer>(
+  /** Returns an open WebSocket. `protocols`: the accepted ones, the preferred one first. */
+  async webSocket(call: ApiCall, protocols: readonly string[]): Promise<WebSocket> {
+    // Few commands need it.
+    const { requestWebSocket } = await import('./web-socket.ts')
+    const upgrade = await this.#attempts(call, async (access) => {
+      const answer = await requestWebSocket(this.#to.transport, pathWithQuery(call), protocols, access)
+      return { answer, refusal: () => refusedUpgrade(answer) }
+    })
+    if ('socket' in upgrade) return upgrade.socket
+    throw new MalformedAnswer(call.purpose, `HTTP status ${upgrade.status} instead of a WebSocket`)
+  }
+
+  async #attempts<A extends { readonly status: number }>(
     call: ApiCall,
     attempt: (access: Access) => Promise<{ answer: A; refusal: () => Answer | Promise<Answer> }>,
   ): Promise<A> {
@@ -106,7 +120,7 @@ export class ApiClient {
         continue
       }
       const { answer, refusal } = outcome
-      if (answer.status >= 200 && answer.status < 300) return answer
+      if (answer.status === 101 || (answer.status >= 200 && answer.status < 300)) return answer
       const refused = this.#to.failures.refusal(await refusal(), { call, access, isSecond: count > 1 })
       if (answer.status === 401 && !renewed && this.#to.credentials.renew(access)) {
         renewed = true
@@ -155,7 +169,8 @@ function mayComeAgain({ status, retryAfterMs }: Refusal, { isRepeatable }: ApiCa
 /** Returns the path of a call with the query parameters that are defined. */
 export function pathWithQuery({ path, query = {} }: Pick<ApiCall, 'path' | 'query'>): string {
   const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value)
+  for (const [name, value] of Object.entries(query))
+    for (const one of [value ?? []].flat()) parameters.append(name, one)
   return parameters.size === 0 ? path : `${path}?${parameters}`
 }
 
@@ -178,4 +193,10 @@ async function readAnswer({ status, retryAfter, chunks }: StreamedAnswer): Promi
   // If the body of a refusal is endless or cut, the HTTP status decides.
   const body = await readWhole(chunks, mostRefusalBytes).catch(() => undefined)
   return { status, retryAfter, body: body ?? Buffer.alloc(0) }
+}
+
+async function refusedUpgrade(upgrade: Upgrade): Promise<Answer> {
+  if ('socket' in upgrade) throw new TypeError('the WebSocket is open')
+  const { status, response } = upgrade
+  return readAnswer({ status, retryAfter: response.headers['retry-after'], chunks: response })
 }

@@ -17,6 +17,7 @@ import type { ApiObject } from './malformed.ts'
 import { type NodeProxy, nodeProxyOf, textOf } from './node-proxy.ts'
 import { type ObjectsApi, objectsOf } from './objects.ts'
 import { type Overrides, withOverrides } from './overrides.ts'
+import { type PodExec, podExecOf } from './pod-exec.ts'
 import { requestsOf } from './requests.ts'
 import { type Route, Transport } from './transport.ts'
 import { watchOf } from './watch.ts'
@@ -70,6 +71,9 @@ export interface Cluster {
   readonly objects: ObjectsApi
   readonly access: AccessApi
   readonly nodeProxy: NodeProxy
+  readonly podExec: PodExec
+  /** Returns the same server for a client certificate, verified with these CAs in PEM. The caller closes it. */
+  as(client: ClientPair, certificateAuthority: string): Cluster
   /** Returns another API server of the cluster, for the same user. */
   through(route: Route): OneApiServer
   /** Closes all connections. */
@@ -126,7 +130,7 @@ export function openPlace(
   const { server, certificateAuthority: ca, skipsTlsVerify, tlsServerName, proxyUrl } = place
   const cluster = {
     server,
-    ...(ca && !skipsTlsVerify ? { 'certificate-authority-data': Buffer.from(ca).toString('base64') } : {}),
+    ...(ca && !skipsTlsVerify ? { 'certificate-authority-data': base64(ca) } : {}),
     ...(skipsTlsVerify ? { 'insecure-skip-tls-verify': true } : {}),
     ...given({ 'tls-server-name': tlsServerName, 'proxy-url': proxyUrl }),
   }
@@ -174,6 +178,17 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     objects,
     access: accessOf(client),
     nodeProxy: nodeProxyOf(client),
+    podExec: podExecOf(client),
+    as: ({ certificate, key }, certificateAuthority) =>
+      openSelected(
+        {
+          ...selected,
+          cluster: { ...selected.cluster, 'certificate-authority-data': base64(certificateAuthority) },
+          userName: 'kcert',
+          user: { 'client-certificate-data': base64(certificate), 'client-key-data': base64(key) },
+        },
+        options,
+      ),
     through: (route) => {
       const there = clientOver(new Transport(server, requestTimeoutMs, route))
       return {
@@ -250,4 +265,8 @@ function serverOf(selected: SelectedContext): URL {
 
 async function waiting(milliseconds: number, signal?: AbortSignal): Promise<void> {
   await pauseFor(milliseconds, undefined, signal && { signal })
+}
+
+function base64(content: Uint8Array | string): string {
+  return Buffer.from(content as Uint8Array).toString('base64')
 }

@@ -38,6 +38,14 @@ export function codeOfStatus(status: number): ErrorCode {
   return codes[status] ?? (isOfRequest ? 'KCERT_API_INVALID' : 'KCERT_UNREACHABLE')
 }
 
+/** Errors of a kubeconfig whose CA or client certificate is no longer accepted. */
+export const credentialRefusals: ReadonlySet<ErrorCode> = new Set([
+  'KCERT_API_UNAUTHORIZED',
+  'KCERT_API_CLIENT_EXPIRED',
+  'KCERT_API_UNTRUSTED',
+  'KCERT_API_CERT_EXPIRED',
+])
+
 const codes: Readonly<Record<number, ErrorCode>> = {
   401: 'KCERT_API_UNAUTHORIZED',
   403: 'KCERT_API_FORBIDDEN',

@@ -41,7 +41,8 @@ const containers = each(
   'name',
 )
 const startedAt = fieldsOf({ startedAt: 'text' })
-const state = fieldsOf({ running: startedAt, terminated: startedAt })
+const waiting = fieldsOf({ reason: 'text', message: 'text' })
+const state = fieldsOf({ running: startedAt, terminated: startedAt, waiting })
 /** A containerID is "containerd://0123…". */
 const containerStatuses = each({ name: 'text', containerID: 'text', state, lastState: state }, 'name')
 const ports = each({ name: 'text', port: 'number' })
@@ -105,6 +106,7 @@ const shapes = {
     }),
     ports,
   }),
+  jobs: fieldsOf({ status: fieldsOf({ conditions }) }),
   leases: spec({
     holderIdentity: 'text',
     leaseDurationSeconds: 'number',
@@ -149,6 +151,8 @@ const shapes = {
     }),
     status: fieldsOf({
       phase: 'text',
+      reason: 'text',
+      message: 'text',
       podIP: 'text',
       conditions,
       containerStatuses,
@@ -210,11 +214,14 @@ export const resources = {
   deployments: { ...apps, resource: 'deployments' },
   daemonSets: { ...apps, resource: 'daemonsets' },
   statefulSets: { ...apps, resource: 'statefulsets' },
+  jobs: { group: 'batch', version: 'v1', resource: 'jobs' },
   endpointSlices: { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' },
   serviceCidrs: { group: 'networking.k8s.io', version: 'v1', resource: 'servicecidrs' },
   apiServices: { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' },
   validating: { ...admission, resource: 'validatingwebhookconfigurations' },
   mutating: { ...admission, resource: 'mutatingwebhookconfigurations' },
+  admissionPolicies: { ...admission, resource: 'validatingadmissionpolicies' },
+  admissionPolicyBindings: { ...admission, resource: 'validatingadmissionpolicybindings' },
   definitions: { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' },
   clusterRoles: { ...rbac, resource: 'clusterroles' },
   clusterRoleBindings: { ...rbac, resource: 'clusterrolebindings' },

@@ -161,6 +161,11 @@ export class Transport {
     return { request, answered: promise }
   }
 
+  /** Returns the URL of a path, and the agent whose connections have these credentials, for a request that `exchange` cannot send. */
+  place(path: string, access: Access): { readonly url: string; readonly agent: HttpAgent } {
+    return { url: this.#server.origin + this.#basePath + path, agent: this.#agentOf(access) }
+  }
+
   /** Closes all connections: those in use at once, idle ones soon. */
   close(): void {
     for (const agent of this.#agents.values()) {

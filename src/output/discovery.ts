@@ -10,9 +10,9 @@ import { renderYaml } from './yaml.ts'
 /** Returns kcert.yaml as discover writes it: a comment on the entries to add, then the inventory. */
 export function renderInventory({ inventory }: Discovery): string {
   return `# Inventory for kcert rotate-ca: how kcert reaches the nodes of this cluster. docs/schemas/Inventory.json describes all
-# fields. The access of a node overrides the common access: {by: local}, {by: ssh, host: …, user: …, become: sudo} or
-# {by: command, argv: [docker, exec, -i, cp1]}. Add what kcert cannot find: kubeconfigs outside the nodes (kubeconfigs),
-# your hooks (hooks), and workloads that kcert must not restart (workloads).
+# fields. The access of a node overrides the common access: {by: local}, {by: ssh, host: …, user: …, become: sudo},
+# {by: jobs, image: …} or {by: command, argv: [docker, exec, -i, cp1]}. Add what kcert cannot find: kubeconfigs outside the
+# nodes (kubeconfigs), your hooks (hooks), and workloads that kcert must not restart (workloads).
 ${renderYaml(inventory)}`
 }
 

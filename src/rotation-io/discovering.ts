@@ -64,7 +64,7 @@ export interface DiscoverOptions extends Omit<SiteOptions, 'inventory'> {
  * rotation. Changes nothing in the cluster. Writes a file on each node and removes it again, unless `readOnly`.
  */
 export async function discover(options: DiscoverOptions): Promise<Discovery> {
-  const { objects, clock, mostMs } = options
+  const { objects, clock, jobs, mostMs } = options
   const nodes = inOrder(await listAll(objects, resources.nodes))
   const here = options.local ?? nodes.find(isThisMachine)?.metadata.name
   if (options.local !== undefined && !nodes.some(({ metadata }) => metadata.name === options.local)) {
@@ -76,7 +76,7 @@ export async function discover(options: DiscoverOptions): Promise<Discovery> {
     nodes.map((node) => foundNode(node, 'plain', here, isControlPlane(node) ? 'control-plane' : 'worker')),
     options.access,
   )
-  const site = openSite({ inventory: first, objects, clock, mostMs })
+  const site = openSite({ inventory: first, objects, clock, jobs, mostMs })
   try {
     const examined = await pMap(nodes, (node) => examine(site, node, options, here), {
       concurrency: nodesAtOnce,
@@ -221,13 +221,13 @@ async function proveWriting(node: NodeAccess, folder: string): Promise<void> {
 
 /** Examines the hosts of external etcd. */
 export async function examineEtcd(hosts: readonly string[], options: DiscoverOptions) {
-  const { objects, clock, mostMs, access, readOnly = false } = options
+  const { objects, clock, jobs, mostMs, access, readOnly = false } = options
   const row = (name: string, layout: FoundMachine['layout']): FoundMachine => {
     return { name, addresses: [name], layout }
   }
   const rows = hosts.map((host) => row(host, 'plain'))
   const inventory = inventoryOf([], access, rows)
-  const site = openSite({ inventory, objects, clock, mostMs })
+  const site = openSite({ inventory, objects, clock, jobs, mostMs })
   try {
     return await pMap(
       hosts,
@@ -271,9 +271,9 @@ async function assess(
   nodes: readonly DiscoveredNode[],
   options: DiscoverOptions,
 ): Promise<Discovery> {
-  const { objects, clock, mostMs, access } = options
+  const { objects, clock, jobs, mostMs, access } = options
   const inventory = inventoryOf(found, access)
-  const site = openSite({ inventory, objects, clock, mostMs })
+  const site = openSite({ inventory, objects, clock, jobs, mostMs })
   try {
     const observed = await new SiteObserver(site).observe([
       ...targetSections,

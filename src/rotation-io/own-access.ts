@@ -1,18 +1,18 @@
 import { setTimeout as pauseFor } from 'node:timers/promises'
 import { type ApiCall, pathWithQuery } from '../cluster/api-client.ts'
-import { codeOfStatus, StatusError } from '../cluster/failures.ts'
+import { codeOfStatus, credentialRefusals, StatusError } from '../cluster/failures.ts'
 import type { ApiObject } from '../cluster/malformed.ts'
 import { MalformedAnswer, objectIn } from '../cluster/malformed.ts'
 import { type ObjectsApi, objectsOf, type Selection } from '../cluster/objects.ts'
 import type { Resource } from '../cluster/resource.ts'
-import type { ErrorCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { kcertFolderFor, materialPaths } from '../rotation/material.ts'
+import type { Generation } from '../rotation/signing.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
 import type { RandomBytes } from '../system/random.ts'
 import { messageIn } from './kubelet-requests.ts'
-import { OwnIdentity } from './own-identity.ts'
+import { OwnIdentity, ownSubject } from './own-identity.ts'
 import { RotationCas } from './rotation-cas.ts'
 
 // The rotation also affects the operator's kubeconfig: in phase 12 servers reject its certificate, and its CA data trusts no
@@ -35,13 +35,23 @@ export function withOwnAccess(site: Site, random: RandomBytes, tell: (note: stri
   }
   const planes = new ControlPlanes({ ...site, objects: untilRefused })
   const identity = new OwnIdentity(site, planes, new RotationCas(site, planes, random))
+  const client = (generation: Generation) => identity.client('cluster', generation, ownSubject)
+  site.jobs?.lend({
+    keep: async () => {
+      if (!(await isLaidOut(planes))) return false
+      await Promise.all([client('old'), client('new'), identity.trust()])
+      return true
+    },
+    client,
+    trust: () => identity.trust(),
+  })
   const ownBy = (ask: Ask) =>
     objectsOf({ call: (call) => callAsOwn(ask, call) }, (milliseconds) => pauseFor(milliseconds))
   const own = ownBy((call) => identity.callAny(call))
 
   const isOver = async (error: unknown): Promise<boolean> => {
     if (!(error instanceof KcertError)) return false
-    if (!refusals.has(error.code)) return false
+    if (!credentialRefusals.has(error.code)) return false
     if (!(await isLaidOut(planes))) return false
     if (!usesOwn) tell(replaced)
     usesOwn = true
@@ -128,11 +138,3 @@ async function callAsOwn(ask: Ask, call: ApiCall): Promise<ApiObject> {
   const what = `the API server refuses to ${purpose}`
   throw new StatusError(codeOfStatus(status), what, { why }, { status, reason })
 }
-
-/** Errors of a kubeconfig whose CA or client certificate is no longer accepted. */
-const refusals: ReadonlySet<ErrorCode> = new Set([
-  'KCERT_API_UNAUTHORIZED',
-  'KCERT_API_CLIENT_EXPIRED',
-  'KCERT_API_UNTRUSTED',
-  'KCERT_API_CERT_EXPIRED',
-])

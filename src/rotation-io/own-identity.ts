@@ -7,6 +7,7 @@ import type { ControlPlanes } from '../site/control-planes.ts'
 import type { ClientPair } from '../site/dialling.ts'
 import { callHttps, type HttpsAnswer, type HttpsCall } from '../site/http-call.ts'
 import { listeningOf } from '../site/listening.ts'
+import { ownUser } from '../site/node-jobs-objects.ts'
 import type { Site } from '../site/site.ts'
 import { Certificate, writeCertificates } from '../x509/certificate.ts'
 import { issueCertificate } from '../x509/issuing.ts'
@@ -19,8 +20,8 @@ const backdateMs = 5 * 60_000
 // Reissued well before it expires.
 const keptMs = lifetimeMs - 10 * 60_000
 
-/** User name of kcert's own requests in audit logs. */
-export const ownName = 'kcert-rotation'
+/** The administrator of kcert's own requests, as audit logs show it. */
+export const ownSubject: NameInput = { organization: ['system:masters'], commonName: ownUser }
 
 /** A client without permissions: the response shows whether the server accepted its certificate. */
 export const probeName = 'kcert-rotation-probe'
@@ -122,8 +123,7 @@ export class OwnIdentity {
     generation: Generation,
     { method, path, headers = {}, body, text, timeoutMs }: ApiCall,
   ): Promise<HttpsAnswer> {
-    const subject = { organization: ['system:masters'], commonName: ownName }
-    const client = await this.client('cluster', generation, subject)
+    const client = await this.client('cluster', generation, ownSubject)
     const [running] = await this.planes.node(node).processes(['kube-apiserver'])
     const { host, port } = listeningOf(running?.argv ?? ['kube-apiserver'])
     try {

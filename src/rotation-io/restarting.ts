@@ -82,8 +82,9 @@ export class Restarting {
       return how === 'signal' ? ownProcess(found, flags) : found[0]
     }
     const before = await find()
+    // A restart of the kubelet ends the connection through it. Whether a new process runs decides, below.
     if (how === 'service' && (before === undefined || (await isOld(before))))
-      await this.begin(node, program, before)
+      await this.begin(node, program, before).catch(onKcertError(unlessLost))
     const isSignalled = how === 'signal' && before !== undefined && (await isOld(before))
     if (isSignalled) await sendSignal(node, before, 'TERM')
     let killAtMs = isSignalled && killAfterMs !== undefined ? this.now() + killAfterMs : undefined
@@ -247,6 +248,10 @@ async function sendSignal(
   throw new KcertError('KCERT_NODE_COMMAND_FAILED', what, {
     why: stderr === '' ? `kill ended with exit status ${status}` : stderr,
   })
+}
+
+function unlessLost(error: KcertError): void {
+  if (error.code !== 'KCERT_NODE_UNREACHABLE') throw error
 }
 
 export function leaseResource(name: string) {

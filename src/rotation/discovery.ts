@@ -2,6 +2,7 @@ import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { isLoopback, withoutBrackets } from '../errors/host-port.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { otherEndpoints } from './etcd/endpoints.ts'
+import { imageReference } from './image-reference.ts'
 import type { Access, Inventory, InventoryNode } from './inventory.ts'
 import { apiServers, type Observed } from './snapshot.ts'
 
@@ -43,7 +44,7 @@ export function inventoryOf(
 }
 
 /** The values of --access. */
-export const accessForms = 'ssh, ssh:HOST or command:WORDS'
+export const accessForms = 'ssh, ssh:HOST, jobs:IMAGE or command:WORDS'
 
 /** The access flags. */
 export interface AccessChoice {
@@ -63,6 +64,7 @@ export function accessFor({ access = 'ssh', sshUser, sshConfig, become }: Access
     const configFile = sshConfig !== undefined && { configFile: sshConfig }
     return { by: 'ssh', host: access.slice('ssh:'.length) || '{node}', ...user, ...configFile, ...rooted }
   }
+  if (access.startsWith('jobs')) return accessByJobs(access, sshUser ?? sshConfig ?? become)
   const command = /^command:([\s\S]+)$/.exec(access)?.[1]
   if (command === undefined) {
     const why = `the value is ${accessForms}, with {node} or {address} in it`
@@ -76,6 +78,21 @@ export function accessFor({ access = 'ssh', sshUser, sshConfig, become }: Access
     throw new KcertError('KCERT_USAGE', what, { why: 'it contains neither {node} nor {address}', next })
   }
   return { by: 'command', argv: wordsOf(command), ...rooted }
+}
+
+/** Whether the image can be pulled is checked on the nodes. */
+function accessByJobs(access: string, other: string | undefined): Access {
+  const image = access.slice('jobs:'.length)
+  if (!access.startsWith('jobs:') || !imageReference.test(image)) {
+    throw new KcertError('KCERT_USAGE', `invalid --access ${JSON.stringify(access)}`, {
+      why: 'the form is jobs:IMAGE, with an image that the nodes have or can pull',
+      next: '--access jobs:registry.example.com/kcert@sha256:DIGEST',
+    })
+  }
+  if (other === undefined) return { by: 'jobs', image }
+  throw new KcertError('KCERT_USAGE', '--ssh-user, --ssh-config and --become are not for access by Jobs', {
+    why: 'a shell behind a Job is root on its node without a login',
+  })
 }
 
 /** Splits a command into words as a shell does, and removes quotes. Expands nothing. */
@@ -97,5 +114,7 @@ export function accessText(access: Access | undefined): string {
       return commandLine`ssh ${access.user === undefined ? access.host : `${access.user}@${access.host}`}`
     case 'command':
       return commandLine`${argumentVector(access.argv)}`
+    case 'jobs':
+      return `Job with ${access.image}`
   }
 }

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { isHost } from '../pki/node-address.ts'
+import { imageReference } from './image-reference.ts'
 import { phaseTable } from './phase-table.ts'
 import { described } from './schema-parts.ts'
 import { caNames } from './target.ts'
@@ -39,8 +40,16 @@ export const commandAccessSchema = v.strictObject({
   become,
 })
 
+export const jobsAccessSchema = v.strictObject({
+  by: v.literal('jobs'),
+  image: described(
+    v.pipe(v.string(), v.regex(imageReference, 'is not an image reference')),
+    'image of the Jobs, with sleep and chroot, for example that of kcert; with a digest, so that its registry cannot replace it',
+  ),
+})
+
 export const accessSchema = described(
-  v.variant('by', [localAccessSchema, sshAccessSchema, commandAccessSchema]),
+  v.variant('by', [localAccessSchema, sshAccessSchema, commandAccessSchema, jobsAccessSchema]),
   'how to reach the node',
 )
 

@@ -100,6 +100,25 @@ test.each<[string, (text: string) => string, string]>([
       `${whole.replace(/^access.*\n/m, '').replace('units: {kubelet', 'access: {by: local}\n  units: {kubelet')}etcd:\n- {name: e1, addresses: [192.0.2.9], layout: plain}\n`,
     'node e1 has no access',
   ],
+  [
+    'an image that is no reference',
+    (whole) => whole.replace(/^access.*$/m, "access: {by: jobs, image: 'a b'}"),
+    'access.image: "a b" is not an image reference',
+  ],
+  [
+    'Jobs with two images',
+    (whole) =>
+      whole
+        .replace(/^access.*$/m, 'access: {by: jobs, image: a:1}')
+        .replace('{by: command, argv: [docker, exec, -i, cp1]}', '{by: jobs, image: a:2}'),
+    'the Jobs have two images, a:1 and a:2',
+  ],
+  [
+    'an etcd machine behind a Job',
+    (whole) =>
+      `${whole.replace(/^access.*$/m, 'access: {by: jobs, image: a:1}')}etcd:\n- {name: e1, addresses: [192.0.2.9], layout: plain}\n`,
+    'e1 has no Node object, so no Job reaches it',
+  ],
   ['no etcd machines', (whole) => `${whole}etcd: []\n`, 'etcd: 0 is empty'],
   ['two documents', (whole) => `${whole}---\na: b\n`, 'it has 2 YAML documents'],
 ])('refuses %s with its location', async (_, change, message) => {

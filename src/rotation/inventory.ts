@@ -36,6 +36,7 @@ export async function readInventory(text: string, source = inventoryFileName): P
     local: schemas.localAccessSchema,
     ssh: schemas.sshAccessSchema,
     command: schemas.commandAccessSchema,
+    jobs: schemas.jobsAccessSchema,
   }
   const file = { document, text, source }
   const value = plainValue(document) as Inventory
@@ -43,7 +44,7 @@ export async function readInventory(text: string, source = inventoryFileName): P
     const fault = await schemaFault(file, schema, part, at)
     if (fault !== undefined) throw invalid(fault.place, fault.why)
   }
-  // Each access is checked only with the schema of its kind, because the errors of all three would be confusing.
+  // Each access is checked only with the schema of its kind, because the errors of all would be confusing.
   const checkAccess = async (access: Access | undefined, at: readonly (string | number)[]) => {
     if (access?.by !== undefined && Object.hasOwn(ofKind, access.by))
       await check(ofKind[access.by], access, at)
@@ -74,6 +75,12 @@ function checkNodes(inventory: Inventory, source: string): void {
     throw invalid(source, 'no node has the role control-plane')
   const lost = machines.find(({ access }) => (access ?? forAll) === undefined)
   if (lost !== undefined) throw invalid(source, `node ${lost.name} has no access`)
+  const byJobs = (inventory.etcd ?? []).find(({ access }) => (access ?? forAll)?.by === 'jobs')
+  if (byJobs !== undefined)
+    throw invalid(source, `${byJobs.name} has no Node object, so no Job reaches it; set its own access`)
+  const images = imagesOf(inventory)
+  if (images.length > 1)
+    throw invalid(source, `the Jobs have two images, ${images.slice(0, 2).join(' and ')}; set one`)
   const local = machines.filter(({ access }) => access?.by === 'local').map(({ name }) => name)
   if (local.length > 1)
     throw invalid(source, `${local.join(' and ')} cannot both be this machine (access by local)`)
@@ -97,6 +104,16 @@ export function inventoryNode(inventory: Inventory, name: string): InventoryMach
   return machinesOf(inventory).find((node) => node.name === name)
 }
 
+/** Returns the image of the Jobs through which nodes are reached; undefined if none is. */
+export function jobsImage(inventory: Inventory): string | undefined {
+  return imagesOf(inventory)[0]
+}
+
+function imagesOf(inventory: Inventory): readonly string[] {
+  const all = [inventory.access, ...machinesOf(inventory).map(({ access }) => access)]
+  return [...new Set(all.flatMap((access) => (access?.by === 'jobs' ? access.image : [])))]
+}
+
 function machinesOf({ nodes, etcd = [] }: Inventory): readonly InventoryMachine[] {
   return [...nodes, ...etcd]
 }
@@ -114,6 +131,7 @@ export function accessOf(inventory: Inventory, name: string, address?: string): 
   // `local` reaches one node only.
   if (access === undefined || access.by === 'local') return undefined
   if (access.by === 'ssh') return { ...access, host: fill(access.host) }
+  if (access.by === 'jobs') return access
   return { ...access, argv: access.argv.map(fill) }
 }
 

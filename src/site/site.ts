@@ -8,7 +8,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { commandTransport } from '../node/command.ts'
 import { localTransport } from '../node/local.ts'
 import { shellNode } from '../node/shell-node.ts'
-import { type SshConnections, sshConnections } from '../node/ssh.ts'
+import { sshConnections } from '../node/ssh.ts'
 import type { Transport } from '../node/transport.ts'
 import { openTunnel } from '../node/tunnel.ts'
 import type { ClockReading, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
@@ -17,6 +17,7 @@ import type { Clock } from '../system/clock.ts'
 import { Certificates } from './certificates.ts'
 import { FileReading } from './file-reading.ts'
 import { listeningOf } from './listening.ts'
+import type { NodeJobs } from './node-jobs.ts'
 
 /** One cluster as this run reaches it, shared by observer and executor. The opener closes it. */
 export interface Site {
@@ -25,6 +26,8 @@ export interface Site {
   readonly clock: Clock
   readonly certificates: Certificates
   readonly reading: FileReading
+  /** The Jobs through which nodes are reached; undefined if no node is. */
+  readonly jobs?: NodeJobs | undefined
   /**
    * Returns the node, which connects on first use; undefined if the inventory does not define it. `address` replaces {address}.
    */
@@ -57,12 +60,14 @@ export interface SiteOptions {
   readonly clock: Clock
   /** How to reach individual API servers; without it, none can be reached. */
   readonly through?: Cluster['through']
+  /** For nodes with access by Jobs. The caller closes them, after the site. */
+  readonly jobs?: NodeJobs | undefined
   /** The longest wait for the answer of a node to any request. */
   readonly mostMs?: number | undefined
 }
 
 /** Returns the site. It connects on first use. */
-export function openSite({ inventory, objects, clock, through, mostMs }: SiteOptions): Site {
+export function openSite({ inventory, objects, clock, through, jobs, mostMs }: SiteOptions): Site {
   const connections = sshConnections()
   const open = new Map<string, { readonly access: NodeAccess; readonly transport: Transport }>()
   const addresses = new Map<string, string>()
@@ -74,13 +79,28 @@ export function openSite({ inventory, objects, clock, through, mostMs }: SiteOpt
     return { access: shellNode({ name, transport, clock, mostMs }), transport }
   }
 
+  const transportOf = (access: Access, name: string): Transport => {
+    switch (access.by) {
+      case 'local':
+        return localTransport(access.become)
+      case 'command':
+        return commandTransport(access.argv, access.become)
+      case 'ssh': {
+        const { by: _, ...target } = access
+        return connections.transport(target)
+      }
+      case 'jobs':
+        return jobs?.transport(name) ?? refusedTransport(withoutJobs(name))
+    }
+  }
+
   const reach = (name: string) => {
     const known = open.get(name)
     if (known !== undefined) return known
     try {
       const nodeAccess = accessOf(inventory, name, addresses.get(name))
       if (nodeAccess === undefined) return undefined
-      const opened = shellsOf(name, transportOf(nodeAccess, connections))
+      const opened = shellsOf(name, transportOf(nodeAccess, name))
       open.set(name, opened)
       return opened
     } catch (error) {
@@ -120,6 +140,7 @@ export function openSite({ inventory, objects, clock, through, mostMs }: SiteOpt
     clock,
     certificates,
     reading: new FileReading(certificates),
+    jobs,
     node(name, address) {
       if (address !== undefined) addresses.set(name, address)
       return reach(name)?.access
@@ -157,6 +178,12 @@ export function aheadMsOf({ aheadMs: { atLeast, atMost } }: ClockReading): numbe
   return Math.round((atLeast + atMost) / 2)
 }
 
+function withoutJobs(node: string): KcertError {
+  return new KcertError('KCERT_USAGE', `this command cannot reach node ${JSON.stringify(node)} by a Job`, {
+    why: 'it must work while no API server responds: give the node access by local, ssh or command for it',
+  })
+}
+
 /** Returns a transport of a node to which no command may connect. Each use throws the error. */
 function refusedTransport(error: KcertError): Transport {
   return {
@@ -164,18 +191,5 @@ function refusedTransport(error: KcertError): Transport {
     start: () => Promise.reject(error),
     explain: () => error,
     close: async () => {},
-  }
-}
-
-function transportOf(access: Access, connections: SshConnections): Transport {
-  switch (access.by) {
-    case 'local':
-      return localTransport(access.become)
-    case 'command':
-      return commandTransport(access.argv, access.become)
-    case 'ssh': {
-      const { by: _, ...target } = access
-      return connections.transport(target)
-    }
   }
 }

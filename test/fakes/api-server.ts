@@ -1,3 +1,4 @@
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -25,6 +26,7 @@ import {
   selector,
   tooOld,
 } from './api-server-store.ts'
+import { serveExec } from './pod-exec.ts'
 import { rehearsal } from './rehearsal.ts'
 
 export interface FakeOptions {
@@ -45,6 +47,15 @@ export interface FakeOptions {
   readonly servingNames?: { readonly dns?: readonly string[]; readonly ip?: readonly string[] }
   /** notAfter of the serving certificate. */
   readonly servingNotAfter?: Date
+}
+
+/** A program to run in a container of a pod. */
+export interface FakeExec {
+  readonly namespace: string
+  readonly pod: string
+  readonly container: string
+  readonly command: readonly string[]
+  readonly username: string
 }
 
 export interface SeenCall extends Attributes {
@@ -91,6 +102,14 @@ export class FakeApiServer {
   mostConnections = 0
   signer: Signer | undefined
   rules: readonly AccessRule[]
+  /** Throws Refused for an object that a policy rejects at its creation. */
+  admit: ((key: Key, object: Json, username: string) => void) | undefined
+  /** Returns the program in a container as a kubelet starts it, or throws Refused. */
+  exec: ((asked: FakeExec) => ChildProcessWithoutNullStreams) | undefined
+  /** Users whose credentials the server no longer accepts. */
+  readonly refusedUsers = new Set<string>()
+  /** The subprotocols of exec that the server offers. */
+  execProtocols: readonly string[] = ['v5.channel.k8s.io', 'v4.channel.k8s.io']
   readonly #store: Store
   readonly #options: FakeOptions
   readonly #now: () => Date
@@ -141,6 +160,7 @@ export class FakeApiServer {
       }
       socket.once('close', () => this.#sockets.delete(socket))
     })
+    this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head))
     this.#store.listen((event) => this.#sign(event))
   }
 
@@ -188,6 +208,11 @@ export class FakeApiServer {
 
   remove(key: Key, name: string): void {
     this.#store.delete(key, name)
+  }
+
+  /** Calls the listener after each change. */
+  onChange(listener: (event: Event) => void): void {
+    this.#store.listen(listener)
   }
 
   /** Compacts the store: continued lists and watches that start at a version get 410. */
@@ -289,6 +314,40 @@ export class FakeApiServer {
     }
   }
 
+  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const url = new URL(request.url ?? '/', 'https://fake')
+    const route = routeOf('GET', url)
+    const user = impersonated(this.#userOf(request), request)
+    try {
+      if (user === undefined) throw new Refused(401, 'Unauthorized', 'Unauthorized')
+      const { name = '', namespace = '', subresource } = route ?? {}
+      if (route === undefined || subresource !== 'exec') throw new Refused(404, 'NotFound', 'not found')
+      const fault = this.faults.next(route)
+      this.calls.push({ ...attributesOf(route), username: user.username, fault: fault?.kind })
+      if (fault?.kind === 'reset-before') return void socket.destroy()
+      if (fault !== undefined)
+        throw new Refused(500, 'InternalError', 'error dialing backend: connection refused')
+      if (!isAllowed(this.rules, user, route)) throw forbidden(user, route)
+      this.#store.get({ group: '', version: 'v1', resource: 'pods', namespace }, name)
+      const { username } = user
+      const query = url.searchParams
+      const program = this.exec?.({
+        ...{ namespace, pod: name, username },
+        container: query.get('container') ?? '',
+        command: query.getAll('command'),
+      })
+      if (program === undefined) throw new Refused(404, 'NotFound', 'no exec')
+      serveExec(request, socket, head, program, this.execProtocols)
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      const { status, body } = statusOf(error)
+      const text = JSON.stringify(body)
+      socket.end(
+        `HTTP/1.1 ${status} Refused\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+      )
+    }
+  }
+
   #isUnknown({ group, resource, key }: Route): boolean {
     if (!groups.has(group) || this.#options.without?.includes(resource) === true) return true
     return group === 'certificates.k8s.io' && this.#certificateKinds(key.version)[resource] === undefined
@@ -344,6 +403,7 @@ export class FakeApiServer {
         return this.#store.get(key, name!)
       case 'create':
         refuseName(object)
+        this.admit?.(key, object, user.username)
         return this.#store.create(key, isRequest ? newRequest(object, user) : object, dryRun)
       case 'delete': {
         const { preconditions } = object as { preconditions?: Json }
@@ -513,6 +573,11 @@ export class FakeApiServer {
   }
 
   #userOf(request: IncomingMessage): FakeUser | undefined {
+    const user = this.#authenticated(request)
+    return user !== undefined && this.refusedUsers.has(user.username) ? undefined : user
+  }
+
+  #authenticated(request: IncomingMessage): FakeUser | undefined {
     const authenticated = 'system:authenticated'
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1]
     if (bearer !== undefined) {
@@ -796,6 +861,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 
 const kinds: Readonly<Record<string, string>> = {
   certificatesigningrequests: 'CertificateSigningRequest',
+  validatingadmissionpolicies: 'ValidatingAdmissionPolicy',
   configmaps: 'ConfigMap',
   endpointslices: 'EndpointSlice',
   servicecidrs: 'ServiceCIDR',

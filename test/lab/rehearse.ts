@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ageCertificates, failPower } from './aging.ts'
 import { readersOnNodes, runPhaseByHand } from './by-hand.ts'
+import { jobsOnNodes, keyLines, leftOfJobs, searchEtcd } from './by-jobs.ts'
 import { sleep, until } from './command.ts'
 import { killedControllers } from './controller-kills.ts'
 import { disturbMembers, withHistory } from './etcd-history.ts'
@@ -117,6 +118,7 @@ const rehearsals: readonly Rehearsal[] = [
   { name: 'rollbacks', request: small, run: rolledBack },
   { name: 'kills', request: small, run: killed },
   { name: 'runbook', request: small, reach: readersOnNodes, run: byScripts },
+  { name: 'jobs', request: small, reach: jobsOnNodes, run: byJobs },
   { name: 'recover', request: large, run: recovered },
   ...[2, 5, 7, 9].map((phase) => ({
     name: `upgrade-after-${phase}`,
@@ -575,6 +577,17 @@ async function byScripts(cluster: Cluster, operator: RotationOperator): Promise<
     lines.push(`phase ${phase}: ${scripts} scripts, ${seconds(began)}`)
   }
   return `${lines.join('\n')}\n${await leftBehind(cluster, before, oldCa)}`
+}
+
+/** Nodes are reached through Jobs only. Afterwards no Job is left, and etcd has none of the keys, also not of deleted objects. */
+async function byJobs(cluster: Cluster, operator: RotationOperator): Promise<string> {
+  const before = keyLines(cluster)
+  const text = await watched(cluster, operator, [all])
+  const searched = searchEtcd(cluster, new Set([...before, ...keyLines(cluster)]))
+  const left = await leftOfJobs(cluster)
+  const report = `${text}keys in etcd               none of ${searched}\nleft of Jobs               ${named(left)}\n`
+  if (left.length > 0) throw new Error(report)
+  return report
 }
 
 /**

@@ -1,15 +1,20 @@
 import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe } from 'vitest'
+import type { Cluster } from '../../src/cluster/cluster.ts'
 import { commandTransport } from '../../src/node/command.ts'
 import { localTransport } from '../../src/node/local.ts'
 import { shellNode } from '../../src/node/shell-node.ts'
 import { type SshConnections, sshConnections } from '../../src/node/ssh.ts'
 import type { Transport } from '../../src/node/transport.ts'
 import type { NodeAccess } from '../../src/pki/node-access.ts'
+import { NodeJobs } from '../../src/site/node-jobs.ts'
 import { systemClock } from '../../src/system/clock.ts'
+import { openWith } from '../contract/stage.ts'
+import { type JobsCluster, startJobsCluster } from '../fakes/jobs-cluster.ts'
 import { temporaryFolder } from '../scripts/temporary-folder.ts'
 import { nodeContract } from './contract.ts'
 import { type Sshd, startSshd, whyNoSshd } from './sshd.ts'
@@ -52,6 +57,28 @@ nodeContract('command, that greets', () => open(commandTransport(['sh', '-c', no
 
 describe.skipIf(!existsSync('/usr/bin/sudo') || userInfo().uid !== 0)('with sudo, as root', () => {
   nodeContract('command, that becomes root by sudo', () => open(commandTransport([], 'sudo')))
+})
+
+describe('by Jobs', () => {
+  let cluster: JobsCluster
+  let connection: Cluster
+  let nodeJobs: NodeJobs
+
+  beforeAll(async () => {
+    cluster = await startJobsCluster(['cp1'])
+    connection = await openWith(cluster.server.writeKubeconfig(join(folder, 'jobs.conf')))
+    nodeJobs = await NodeJobs.open({
+      ...{ cluster: connection, image: 'registry.example.com/kcert:1', random: randomBytes, tell: () => {} },
+    })
+  })
+
+  afterAll(async () => {
+    await nodeJobs.close()
+    connection.close()
+    await cluster.server.close()
+  })
+
+  nodeContract('jobs', () => open(nodeJobs.transport('cp1')))
 })
 
 describe.skipIf(whyNoSshd !== undefined)('with sshd', () => {

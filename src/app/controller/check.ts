@@ -1,7 +1,7 @@
 import type { Cluster } from '../../cluster/cluster.ts'
+import { missingRights } from '../../cluster/rights.ts'
 import type { Enabled } from './approved-by.ts'
 import type { CheckedPermission, ControllerCheck } from './check-report.ts'
-import { missingRights } from './rights.ts'
 import { neededRights } from './rights-table.ts'
 
 // `kcert controller check`: each permission that the controller needs, and whether this user has it.

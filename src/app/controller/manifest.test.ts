@@ -10,6 +10,8 @@ import { clientRequest, servingRequest } from '../../../test/csr/made-requests.t
 import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
 import { labHelm } from '../../../test/scripts/lab-helm.ts'
 import { labKubectl } from '../../../test/scripts/lab-kubectl.ts'
+import type { RbacRule } from '../../cluster/rights.ts'
+import { rightText } from '../../cluster/rights.ts'
 import { decide } from '../../csr/approval/decide.ts'
 import type { Lookup, Policy } from '../../csr/approval/policy.ts'
 import { builtinPolicies, readPolicies } from '../../csr/approval/policy-file.ts'
@@ -26,8 +28,6 @@ import {
   memoryEnvironment,
 } from './manifest.ts'
 import { signerGrant } from './policy-rights.ts'
-import type { RbacRule } from './rbac.ts'
-import { rightText } from './rights.ts'
 import { neededRights } from './rights-table.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'kcert-manifest-'))

@@ -1,26 +1,6 @@
+import { type Right, rulesOf } from '../../cluster/rights.ts'
 import { controllerName } from '../../csr/controller-events.ts'
-import type { Right } from './rights.ts'
 import type { NeededRights, Part } from './rights-table.ts'
-
-/** A rule of a Role or ClusterRole. */
-export interface RbacRule {
-  readonly apiGroups: readonly [string]
-  readonly resources: readonly [string]
-  readonly resourceNames?: readonly [string]
-  readonly verbs: readonly string[]
-}
-
-/** Returns the rules that grant these permissions, and no others: one for each resource and name. */
-export function rulesOf(rights: readonly Right[]): readonly RbacRule[] {
-  const rules = new Map<string, RbacRule>()
-  for (const { verb, group, resource, name } of rights) {
-    const key = JSON.stringify([group, resource, name])
-    const verbs = [...(rules.get(key)?.verbs ?? []), verb]
-    const resourceNames = name !== undefined && { resourceNames: [name] as const }
-    rules.set(key, { apiGroups: [group], resources: [resource], ...resourceNames, verbs })
-  }
-  return [...rules.values()]
-}
 
 /** Returns the permissions of the whole cluster, and those of each namespace, sorted by name. */
 export function byNamespace(rights: readonly Right[]): readonly [namespace: string | undefined, Right[]][] {

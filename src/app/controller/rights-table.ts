@@ -1,4 +1,5 @@
 import { resources } from '../../cluster/kinds.ts'
+import { each, type Right } from '../../cluster/rights.ts'
 import type { Lookup } from '../../csr/approval/policy.ts'
 import { controllerName, eventNamespace } from '../../csr/controller-events.ts'
 import { etcdRotation } from '../../rotation/etcd/phase-table.ts'
@@ -6,7 +7,6 @@ import { manualRotation } from '../../rotation/phase-table.ts'
 import { keyRotation } from '../../rotation/service-account-key/phase-table.ts'
 import type { ApprovedBy, Enabled } from './approved-by.ts'
 import { lookupsOf, signersOf } from './policy-rights.ts'
-import { each, type Right } from './rights.ts'
 
 // Everything that the controller reads and writes, by the switch that needs it. `kcert controller check` and /readyz check this table,
 // and the roles of `kcert controller manifest`, deploy/kustomize and deploy/helm grant it.

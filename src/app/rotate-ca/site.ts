@@ -5,6 +5,7 @@ import type { ClusterFlags } from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellLine } from '../../cli/tell-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { jobsImage } from '../../rotation/inventory.ts'
 import type { OldKeyFiles } from '../../rotation/old-keys.ts'
 import type { Playbook } from '../../rotation/phase.ts'
 import { manualRotation, type PhaseTable } from '../../rotation/phase-table.ts'
@@ -25,6 +26,7 @@ import { trustedPath } from '../../system/trusted-file.ts'
 import { type Hook, hookRunner } from './hooks.ts'
 import { keyArchive } from './key-archive.ts'
 import { inventoryIn } from './node-inventory.ts'
+import { openNodeJobs } from './node-jobs.ts'
 import { operatorAt } from './operator.ts'
 import type { PauseBetween } from './pauses.ts'
 import { retireOldKeys } from './retire-old-keys.ts'
@@ -133,7 +135,9 @@ async function openRotation(
   const cluster = await openClusterOf(context, flags)
   opening.defer(() => cluster.close())
   const { objects: own, through } = cluster
-  const site = withOwnAccess(openSite({ inventory, objects: own, clock, through }), random, (note) =>
+  const jobs = await openNodeJobs(context, cluster, jobsImage(inventory))
+  opening.defer(() => jobs?.close())
+  const site = withOwnAccess(openSite({ inventory, objects: own, clock, through, jobs }), random, (note) =>
     tellLine(context.stderr, `note: ${note}`),
   )
   opening.defer(() => site.close())

@@ -1,5 +1,6 @@
 import { openClusterOf } from '../../cli/cluster.ts'
 import type { Context } from '../../cli/context.ts'
+import { jobsImage } from '../../rotation/inventory.ts'
 import { serviceAccountKeysOf } from '../../rotation/service-account-key/observation.ts'
 import type { PlannedKeys } from '../../rotation/service-account-key/observed.ts'
 import { keyRotation } from '../../rotation/service-account-key/phase-table.ts'
@@ -11,6 +12,7 @@ import { kubeadmConfiguration } from '../../rotation-io/published.ts'
 import { reading } from '../../site/service-account-keys.ts'
 import { openSite, type Site } from '../../site/site.ts'
 import { inventoryIn } from '../rotate-ca/node-inventory.ts'
+import { openNodeJobs } from '../rotate-ca/node-jobs.ts'
 import type { RotationPlaceFlags } from '../rotate-ca/site.ts'
 
 /** Returns the plan for the cluster of an inventory. Writes nothing. Throws errors of inventory and cluster. */
@@ -24,7 +26,9 @@ export async function planServiceAccountKey(
   const cluster = await openClusterOf(context, flags)
   opening.defer(() => cluster.close())
   const { objects, through } = cluster
-  const site = openSite({ inventory, objects, clock: context.clock, through })
+  const jobs = await openNodeJobs(context, cluster, jobsImage(inventory))
+  opening.defer(() => jobs?.close())
+  const site = openSite({ inventory, objects, clock: context.clock, through, jobs })
   opening.defer(() => site.close())
   return serviceAccountKeyPlan(await observeServiceAccountKeys(site), reason)
 }

@@ -1,3 +1,4 @@
+import { openNodeJobs } from '../../app/rotate-ca/node-jobs.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import * as Flag from '../../cli/flags.ts'
@@ -26,7 +27,8 @@ The timeout of each request to a node is 20s. --request-timeout is only for requ
 that do not respond, 24 nodes at once.
 
 kcert reaches a node with OpenSSH under the node's name, unless you set --access. It reaches the machine that it runs on directly. You
-can edit the access of each node in the inventory. kcert refuses clusters that it does not rotate: managed clusters, k3s and RKE2,
+can edit the access of each node in the inventory. With --access jobs:IMAGE, Kubernetes runs a Job on each node, and kcert connects to
+its pod through the API server. kcert creates a namespace and an admission policy for them, and removes them at the end. kcert refuses clusters that it does not rotate: managed clusters, k3s and RKE2,
 untested releases, and one CA for several roles.`
 
   static override exitCodes = KcertCommand.exitsOf({
@@ -43,7 +45,9 @@ untested releases, and one CA for several roles.`
     'Log in as another user with sudo, with an ssh_config that has a jump host':
       'kcert rotate-ca discover --ssh-user ops --become sudo --ssh-config ./ssh_config',
     'Reach nodes that are containers': "kcert rotate-ca discover --access 'command:docker exec -i {node}'",
-    'Read nodes without logins, through a pod on each node':
+    'Reach nodes without logins, through a Job on each node':
+      'kcert rotate-ca discover --access jobs:registry.example.com/kcert@sha256:DIGEST',
+    'Read nodes through pods that you created':
       "kcert rotate-ca discover --read-only --access 'command:kubectl -n kube-system exec -qi kcert-reader-{node} -- chroot /host'",
     'List nodes that kcert cannot write to, without writing the inventory': `kcert rotate-ca discover --dry-run -o json | jq -r '.nodes[] | select(.check.canWrite | not) | .name'`,
   })
@@ -86,16 +90,22 @@ untested releases, and one CA for several roles.`
       const inputs = [{ by: '--kubeconfig', path: flags.kubeconfig }]
       checkFiles({ inputs, outputs: [{ by: '--out', path: out, holds: 'public' }], replace: force })
     }
-    const found = await this.onCluster(flags, ({ objects }) =>
-      discover({
-        objects,
-        clock: context.clock,
-        access,
-        readOnly: flags['read-only'],
-        mostMs: longestNodeRequestMs,
-        ...(local !== undefined && { local }),
-      }),
-    )
+    const found = await this.onCluster(flags, async (cluster) => {
+      const jobs = await openNodeJobs(context, cluster, access.by === 'jobs' ? access.image : undefined)
+      try {
+        return await discover({
+          objects: cluster.objects,
+          clock: context.clock,
+          jobs,
+          access,
+          readOnly: flags['read-only'],
+          mostMs: longestNodeRequestMs,
+          ...(local !== undefined && { local }),
+        })
+      } finally {
+        await jobs?.close()
+      }
+    })
     const isServed = found.nodes.every(({ layout }) =>
       ['kubeadm', 'plain', 'unknown', 'none'].includes(layout),
     )

@@ -8,7 +8,7 @@ import { type FakeApiServer, type FakeOptions, startApiServer } from '../../../.
 import type { AccessRule } from '../../../../test/fakes/api-server-access.ts'
 import { putCluster, putServing } from '../../../../test/scripts/cluster-session.ts'
 import type { Cluster } from '../../../cluster/cluster.ts'
-import { each, type Right } from '../rights.ts'
+import { each, type Right } from '../../../cluster/rights.ts'
 import { neededRights } from '../rights-table.ts'
 import { PartSamples } from './part.ts'
 import { forbiddenAddresses, watchKubelets } from './served.ts'

@@ -1,6 +1,6 @@
-import type { ObjectsApi } from '../../cluster/objects.ts'
+import type { ObjectsApi } from './objects.ts'
 
-/** A permission that the controller needs. */
+/** A permission that kcert needs. */
 export interface Right {
   readonly verb: string
   readonly group: string
@@ -29,6 +29,26 @@ export async function missingRights(
 export function rightText({ verb, group, resource, namespace, name }: Right): string {
   const kind = group === '' ? resource : `${resource}.${group}`
   return `${verb} ${kind}${name === undefined ? '' : ` ${name}`}${namespace === undefined ? '' : ` in namespace ${namespace}`}`
+}
+
+/** A rule of a Role or ClusterRole. */
+export interface RbacRule {
+  readonly apiGroups: readonly [string]
+  readonly resources: readonly [string]
+  readonly resourceNames?: readonly [string]
+  readonly verbs: readonly string[]
+}
+
+/** Returns the rules that grant these permissions, and no others: one for each resource and name. */
+export function rulesOf(rights: readonly Right[]): readonly RbacRule[] {
+  const rules = new Map<string, RbacRule>()
+  for (const { verb, group, resource, name } of rights) {
+    const key = JSON.stringify([group, resource, name])
+    const verbs = [...(rules.get(key)?.verbs ?? []), verb]
+    const resourceNames = name !== undefined && { resourceNames: [name] as const }
+    rules.set(key, { apiGroups: [group], resources: [resource], ...resourceNames, verbs })
+  }
+  return [...rules.values()]
 }
 
 const reviews = {
