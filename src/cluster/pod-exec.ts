@@ -27,6 +27,11 @@ export interface PodExec {
 const protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io']
 const channels = { stdin: 0, stdout: 1, stderr: 2, status: 3, close: 255 } as const
 
+// client-go sends no longer messages.
+const longestMessage = 32 * 1024
+// The time that a server needs to end the connection after the program.
+const endingMs = 2_000
+
 // A server that drops off the network is detected after 30 s. client-go sends pings as often, and waits for 60 s.
 const pingMs = 5_000
 const mostPings = 6
@@ -81,8 +86,8 @@ function programBehind(socket: WebSocket): RunningProgram {
     if (data[0] === channels.status) {
       end ??= endIn(bytes)
       exited.resolve(end)
-      // The server ends the connection. One that does not would keep kcert running.
-      socket.close()
+      // A server that does not end the connection would keep kcert running.
+      setTimeout(() => socket.terminate(), endingMs).unref()
       return
     }
     const stream = data[0] === channels.stdout ? stdout : data[0] === channels.stderr ? stderr : undefined
@@ -97,8 +102,12 @@ function programBehind(socket: WebSocket): RunningProgram {
     closed.resolve(end)
   })
   const send = (channel: number, bytes: Uint8Array, done: () => void): void => {
+    const rest = bytes.subarray(longestMessage)
     // A failure is the end of the connection, and `exited` has it.
-    socket.send(Buffer.concat([Buffer.of(channel), bytes]), () => done())
+    socket.send(Buffer.concat([Buffer.of(channel), bytes.subarray(0, longestMessage)]), () => {
+      if (rest.length === 0) done()
+      else send(channel, rest, done)
+    })
   }
   const stdin = new Writable({
     write: (chunk: Buffer, _, done) => send(channels.stdin, chunk, done),

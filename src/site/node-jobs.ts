@@ -56,7 +56,7 @@ export interface NodeJobsOptions {
   readonly now?: () => number
 }
 
-type JobsCluster = Pick<Cluster, 'objects' | 'podExec' | 'access' | 'as' | 'close'>
+type JobsCluster = Pick<Cluster, 'server' | 'connection' | 'objects' | 'podExec' | 'access' | 'as' | 'close'>
 
 const pollMs = 500
 // A policy acts within a second. Each API server must have received it.
@@ -101,10 +101,12 @@ export class NodeJobs {
 
   /**
    * Returns Jobs whose namespace and admission policy exist. The caller closes them. Throws KCERT_API_FORBIDDEN with all missing
-   * permissions before anything is created, and KCERT_ROTATION_REFUSED if the cluster admits no such pod.
+   * permissions before anything is created, and KCERT_ROTATION_REFUSED for an API server that is not verified, and if the cluster admits
+   * no such pod.
    */
   static async open(options: NodeJobsOptions): Promise<NodeJobs> {
-    const { access, objects } = options.cluster
+    const { access, objects, server } = options.cluster
+    if (options.cluster.connection().skipsTlsVerify || !server.startsWith('https:')) throw unverified(server)
     const user = await access.whoAmI()
     const missing = await missingRights(objects, jobsRights())
     if (missing.length > 0 || user === undefined)
@@ -434,6 +436,17 @@ function unfit(node: string, image: string, reason: string, message: string | un
     why: `${reason}${message ? `: ${message.slice(0, 500)}` : ''}; load the image on the node, or name one that its registry serves`,
     next: '--access jobs:IMAGE',
   })
+}
+
+function unverified(server: string): KcertError {
+  return new KcertError(
+    'KCERT_ROTATION_REFUSED',
+    `${server} is not verified, so no node is reached through it`,
+    {
+      why: 'CA keys would pass through this connection: use a kubeconfig with https and the CA of the cluster',
+      next: 'kubectl config view --minify',
+    },
+  )
 }
 
 function forbidden(user: string, missing: readonly string[]): KcertError {

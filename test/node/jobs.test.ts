@@ -97,6 +97,18 @@ describe('before any Job', () => {
     jane.close()
   })
 
+  test('refuses an API server whose certificate is not verified, and sends it nothing', async () => {
+    const unverified = { 'insecure-skip-tls-verify': true, 'certificate-authority-data': undefined }
+    const file = cluster.server.writeKubeconfig(join(folder, 'insecure.conf'), undefined, unverified)
+    const insecure = await openWith(file)
+    await expect(open({ cluster: insecure })).rejects.toMatchObject({
+      code: 'KCERT_ROTATION_REFUSED',
+      message: expect.stringContaining('is not verified, so no node is reached through it'),
+    })
+    expect(cluster.server.calls).toEqual([])
+    insecure.close()
+  })
+
   test('refuses a cluster where the admission policy has no effect, and removes everything', async () => {
     cluster.hasPolicies = false
     await expect(open()).rejects.toMatchObject({
