@@ -90,7 +90,12 @@ export function writeLayout(
     ...{ schemaVersion: 2, mediaType: types.index, manifests },
     annotations: config.Labels,
   })
-  const named = { ...index, annotations: { 'org.opencontainers.image.ref.name': release.version } }
+  const names = {
+    'org.opencontainers.image.ref.name': release.version,
+    // Without it, containerd names an imported image after the day, and a kubelet finds it by no name.
+    'io.containerd.image.name': `localhost/kcert:${release.version}`,
+  }
+  const named = { ...index, annotations: names }
   const top = { schemaVersion: 2, mediaType: types.index, manifests: [named] }
   writeFileSync(join(target, 'index.json'), JSON.stringify(top))
   writeFileSync(join(target, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }))

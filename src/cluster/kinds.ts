@@ -42,7 +42,8 @@ const containers = each(
 )
 const startedAt = fieldsOf({ startedAt: 'text' })
 const waiting = fieldsOf({ reason: 'text', message: 'text' })
-const state = fieldsOf({ running: startedAt, terminated: startedAt, waiting })
+const terminated = fieldsOf({ startedAt: 'text', message: 'text' })
+const state = fieldsOf({ running: startedAt, terminated, waiting })
 /** A containerID is "containerd://0123…". */
 const containerStatuses = each({ name: 'text', containerID: 'text', state, lastState: state }, 'name')
 const ports = each({ name: 'text', port: 'number' })

@@ -63,7 +63,7 @@ const pollMs = 500
 const policyMs = 15_000
 // With the time to pull an image.
 const podMs = 120_000
-const pullRetriesMs = 20_000
+const startRetriesMs = 20_000
 // The only API server of a cluster restarts within 51 s.
 const connectMs = 180_000
 const deletionMs = 60_000
@@ -74,7 +74,16 @@ const youngMs = 10 * 60_000
 
 /** Why a container cannot start on a node, which waiting does not change. */
 const finalFaults = new Set(['ErrImageNeverPull', 'InvalidImageName', 'CreateContainerConfigError'])
-const pullFaults = new Set(['ErrImagePull', 'ImagePullBackOff', 'ImageInspectError', 'RegistryUnavailable'])
+/** Those that a later attempt of the kubelet may not have. */
+const startFaults = new Set([
+  'ErrImagePull',
+  'ImagePullBackOff',
+  'ImageInspectError',
+  'RegistryUnavailable',
+  'CreateContainerError',
+  'RunContainerError',
+  'CrashLoopBackOff',
+])
 
 /** The Jobs of one run of kcert. Others of the same cluster have their own. */
 export class NodeJobs {
@@ -238,19 +247,20 @@ export class NodeJobs {
   /** Returns the name of a pod that runs on the node. Creates a Job if no unfinished one exists. */
   async #awaitPod(node: string): Promise<string> {
     const begun = this.#now()
-    let pullFaultAt: number | undefined
+    let faultAt: number | undefined
     for (let isFirst = true; ; isFirst = false) {
       const pods = await this.#by(({ objects }) =>
         listAll(objects, { ...resources.pods, namespace: this.#run.name }, podsOf(node)),
       )
       const [pod] = pods.filter(isAlive)
-      const { running, waiting: held } = pod?.status?.containerStatuses?.[0]?.state ?? {}
+      const { state, lastState } = pod?.status?.containerStatuses?.[0] ?? {}
+      const { running, waiting: held } = state ?? {}
       if (pod?.status?.phase === 'Running' && running !== undefined) return pod.metadata.name
       const reason = held?.reason ?? ''
-      if (pullFaults.has(reason)) pullFaultAt ??= this.#now()
-      const isPullLate = pullFaultAt !== undefined && this.#now() - pullFaultAt > pullRetriesMs
-      if (finalFaults.has(reason) || (isPullLate && pullFaults.has(reason)))
-        throw unfit(node, this.#run.image, reason, held?.message)
+      if (startFaults.has(reason)) faultAt ??= this.#now()
+      const isLate = faultAt !== undefined && this.#now() - faultAt > startRetriesMs
+      if (finalFaults.has(reason) || (isLate && startFaults.has(reason)))
+        throw unfit(node, this.#run.image, reason, [held?.message, lastState?.terminated?.message])
       if (pod === undefined) await this.#ensureJob(node, isFirst)
       if (this.#now() - begun > podMs) throw await this.#late(node, pods)
       await this.#pause(pollMs)
@@ -430,10 +440,16 @@ function unreachable(node: string, error: KcertError): KcertError {
   )
 }
 
-function unfit(node: string, image: string, reason: string, message: string | undefined): KcertError {
+function unfit(
+  node: string,
+  image: string,
+  reason: string,
+  messages: readonly (string | undefined)[],
+): KcertError {
+  const words = [reason, ...messages.filter(Boolean).map((message) => message?.slice(0, 500))]
   const what = `node ${JSON.stringify(node)} cannot start a container of image ${JSON.stringify(image)}`
   return new KcertError('KCERT_NODE_UNFIT', what, {
-    why: `${reason}${message ? `: ${message.slice(0, 500)}` : ''}; load the image on the node, or name one that its registry serves`,
+    why: `${words.join(': ')}; load the image, which must have sleep and chroot, on the node, or name one that its registry serves`,
     next: '--access jobs:IMAGE',
   })
 }

@@ -1,6 +1,6 @@
 import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { run } from './command.ts'
 import type { Cluster } from './fixture.ts'
 import { LabError } from './lab-error.ts'
@@ -8,24 +8,23 @@ import { folders } from './state.ts'
 
 // A rotation where nodes allow no login: kcert reaches them through Jobs whose image is kcert's own, as `npm run image` builds it.
 
-const reference = 'lab.local/kcert:1'
-
 /** Loads the image into the container runtime of each node. Returns the flags of `discover` that use it. */
 export async function jobsOnNodes(cluster: Cluster): Promise<string[]> {
   const work = mkdtempSync(join(tmpdir(), 'kcert-jobs-'))
   try {
     const layout = join(work, 'image')
     const build = ['scripts/image.ts', '--arch', process.arch, '--out', layout]
-    await run([process.execPath, ...build], { cwd: resolve(folders.source, '../..'), timeoutMs: 600_000 })
+    await run([process.execPath, ...build], { cwd: folders.checkout, timeoutMs: 600_000 })
     await run(['tar', '-cf', join(work, 'image.tar'), '-C', layout, '.'])
     const archive = readFileSync(join(work, 'image.tar'))
-    const load = ['ctr', '-n', 'k8s.io', 'images', 'import', '--index-name', reference, '-']
+    const load = ['ctr', '-n', 'k8s.io', 'images', 'import', '-']
     for (const { name } of cluster.nodes())
       await cluster.onNode(name, load, { input: archive, timeoutMs: 120_000 })
+    const [index] = JSON.parse(readFileSync(join(layout, 'index.json'), 'utf8')).manifests
+    return ['--access', `jobs:${index.annotations['io.containerd.image.name']}`]
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
-  return ['--access', `jobs:${reference}`]
 }
 
 /** Returns the private keys of all nodes: a line from the middle of each, which is part of no certificate. */

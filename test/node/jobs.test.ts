@@ -174,13 +174,26 @@ describe('a node', () => {
     ['InvalidImageName', 'InvalidImageName: image is not present'],
     ['ErrImagePull', 'ErrImagePull: image is not present'],
     ['ImagePullBackOff', 'ImagePullBackOff: image is not present'],
-  ])('cannot get the image: the error names both (%s)', async (reason, words) => {
+    ['CreateContainerConfigError', 'CreateContainerConfigError: image is not present'],
+    ['CreateContainerError', 'CreateContainerError: image is not present'],
+    ['RunContainerError', 'RunContainerError: image is not present'],
+  ])('cannot get or run the image: the error names both (%s)', async (reason, words) => {
     const waiting = { reason, message: 'image is not present' }
     cluster.status = () => ({ phase: 'Pending', containerStatuses: [{ name: 'node', state: { waiting } }] })
     await expect(nodeOf(await open(), 'w1').identity()).rejects.toMatchObject({
       code: 'KCERT_NODE_UNFIT',
       message: `node "w1" cannot start a container of image "${image}"`,
       why: expect.stringContaining(words),
+    })
+  })
+
+  test('whose image has no sleep: the error has the words of the last attempt', async () => {
+    const state = { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 10s' } }
+    const lastState = { terminated: { reason: 'StartError', message: 'exec: "sleep": not found' } }
+    cluster.status = () => ({ phase: 'Running', containerStatuses: [{ name: 'node', state, lastState }] })
+    await expect(nodeOf(await open(), 'w1').identity()).rejects.toMatchObject({
+      code: 'KCERT_NODE_UNFIT',
+      why: expect.stringContaining('CrashLoopBackOff: back-off 10s: exec: "sleep": not found'),
     })
   })
 

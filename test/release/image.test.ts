@@ -63,7 +63,14 @@ test('has one image for each architecture, which does not run as root', () => {
   const index = JSON.parse(readFileSync(join(target, 'index.json'), 'utf8'))
   expect(index).toMatchObject({
     schemaVersion: 2,
-    manifests: [{ annotations: { 'org.opencontainers.image.ref.name': '1.2.3' } }],
+    manifests: [
+      {
+        annotations: {
+          'org.opencontainers.image.ref.name': '1.2.3',
+          'io.containerd.image.name': 'localhost/kcert:1.2.3',
+        },
+      },
+    ],
   })
 })
 
