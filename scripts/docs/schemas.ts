@@ -2,6 +2,7 @@ import { toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
 import { controllerCheckSchema } from '../../src/app/controller/check-report.ts'
 import { descriptionsSchema } from '../../src/app/csr/description-report.ts'
+import { fleetInspectionSchema, fleetSummarySchema } from '../../src/app/fleet/report.ts'
 import { versionSchema } from '../../src/app/version-report.ts'
 import { auditPolicyCheckSchema, auditReportSchema } from '../../src/audit/report.ts'
 import {
@@ -67,6 +68,8 @@ const kinds: Record<string, GenericSchema> = {
   Discovery: discoverySchema,
   InspectionReport: inspectionReportSchema,
   VerificationReport: verificationReportSchema,
+  FleetInspection: fleetInspectionSchema,
+  FleetSummary: fleetSummarySchema,
   ProbeReport: probeReportSchema,
   ErrorExplanation: errorExplanationSchema,
   CreatedRequests: createReportSchema,

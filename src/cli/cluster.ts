@@ -17,7 +17,11 @@ export async function openClusterOf(
   limits: Pick<ConnectionOptions, 'mostPageBytes'> = {},
 ): Promise<Cluster> {
   const options = connectionOptions(context, flags)
-  const { openCluster } = await import('../cluster/cluster.ts')
+  const { openCluster, openContext } = await import('../cluster/cluster.ts')
+  if (flags.chosen !== undefined) {
+    const { selected, ...own } = flags.chosen
+    return openContext(selected, { ...options, ...own })
+  }
   return openCluster({
     ...kubeconfigsOf(context, flags.kubeconfig),
     ...given({ context: flags.context, cluster: flags.cluster, user: flags.user }),

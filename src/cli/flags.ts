@@ -1,7 +1,8 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import type { OptionFlag } from '@oclif/core/interfaces'
-import type { AskedNames } from '../cluster/kubeconfig-files.ts'
+import type { ConnectionOptions } from '../cluster/cluster.ts'
+import type { AskedNames, SelectedContext } from '../cluster/kubeconfig-files.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
 // Builders for the flags and operands of all commands, by their value: none, text, a number, one of a list.
@@ -226,6 +227,15 @@ export interface ClusterFlags extends AskedNames {
   readonly as?: string | undefined
   readonly 'as-group'?: readonly string[] | undefined
   readonly 'request-timeout': string
+  /** `kcert fleet` only: the context, which replaces all other flags, and the limits of its connections. */
+  readonly chosen?: ChosenCluster | undefined
+}
+
+/** A context that was selected before, with limits for all connections to its cluster. */
+export interface ChosenCluster extends Pick<ConnectionOptions, 'signal' | 'onBytes' | 'mostPageBytes'> {
+  readonly selected: SelectedContext
+  /** Receives the estimated memory of each part that is kept of the cluster, in bytes. */
+  readonly onKept?: (bytes: number) => void
 }
 
 /** The inventory that `kcert rotate-ca discover` writes, and that --all-nodes and `kcert rotate-ca` read by default. */

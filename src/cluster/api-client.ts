@@ -54,6 +54,10 @@ interface Surroundings {
   readonly random: RandomBytes
   readonly pause: Pause
   readonly mostPageBytes?: number | undefined
+  /** Receives the number of bytes of each response. */
+  readonly onBytes?: ((count: number) => void) | undefined
+  /** Aborts every call. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** Calls to one API server: authentication, retries of repeatable calls, and errors as KcertErrors. */
@@ -69,8 +73,9 @@ export class ApiClient {
 
   /** Returns the JSON of the response. Throws StatusError when the server refuses the call, and KcertErrors otherwise. */
   async call(call: ApiCall): Promise<ApiObject> {
-    const { body } = await this.#attempts(call, async (access) => {
-      const answer = await this.#to.transport.exchange(exchangeOf(call), access, call.signal)
+    const { body } = await this.#attempts(call, async (access, signal) => {
+      const answer = await this.#to.transport.exchange(exchangeOf(call), access, signal)
+      this.#to.onBytes?.(answer.body.length)
       return { answer, refusal: () => answer }
     })
     return this.#to.failures.parse(body, call.purpose)
@@ -99,22 +104,26 @@ export class ApiClient {
 
   async #attempts<A extends { readonly status: number }>(
     call: ApiCall,
-    attempt: (access: Access) => Promise<{ answer: A; refusal: () => Answer | Promise<Answer> }>,
+    attempt: (
+      access: Access,
+      signal: AbortSignal | undefined,
+    ) => Promise<{ answer: A; refusal: () => Answer | Promise<Answer> }>,
   ): Promise<A> {
     let mayHaveHappened = false
     let renewed = false
+    const signal = signalOf(call.signal, this.#to.signal)
     const counts = { timeouts: 0, refusals: 0 }
     for (let count = 1; ; count++) {
       const access = await this.#to.credentials.access()
       call.confirm?.()
-      const outcome = await attempt(access).catch(onUnanswered)
+      const outcome = await attempt(access, signal).catch(onUnanswered)
       if (outcome instanceof Unanswered) {
         if (outcome.code === 'CERT_SIGNATURE_FAILURE' && count < mostAttempts) {
           if (this.#to.credentials.reorder(access)) continue
         }
         if (!call.isRepeatable && outcome.mayHaveArrived) mayHaveHappened = true
         const isLast = mayHaveHappened || count >= mostAttempts || !isWorthAnother(outcome, counts)
-        if (isLast || !(await this.#rest(this.#pauseMs(count), call.signal))) {
+        if (isLast || !(await this.#rest(this.#pauseMs(count), signal))) {
           throw await this.#to.failures.unreachable(outcome, { call, access, mayHaveHappened })
         }
         continue
@@ -127,7 +136,7 @@ export class ApiClient {
         continue
       }
       const isLast = count >= mostAttempts || !mayComeAgain(refused, call)
-      if (isLast || !(await this.#rest(refused.retryAfterMs ?? this.#pauseMs(count), call.signal)))
+      if (isLast || !(await this.#rest(refused.retryAfterMs ?? this.#pauseMs(count), signal)))
         throw refused.error
     }
   }
@@ -145,6 +154,10 @@ export class ApiClient {
     const pause = Math.min(firstPauseMs * 2 ** (count - 1), longestPauseMs)
     return pause * (0.5 + (this.#to.random(1)[0] ?? 0) / 256)
   }
+}
+
+function signalOf(own: AbortSignal | undefined, all: AbortSignal | undefined): AbortSignal | undefined {
+  return own !== undefined && all !== undefined ? AbortSignal.any([own, all]) : (own ?? all)
 }
 
 function onUnanswered(error: unknown): Unanswered {

@@ -44,6 +44,10 @@ export interface ConnectionOptions {
   readonly warn?: (text: string) => void
   /** The limit of a page of a list (default 16 MiB), for a process with little memory. One object may have eight times as many bytes. */
   readonly mostPageBytes?: number
+  /** Ends all requests, pauses and credential programs. */
+  readonly signal?: AbortSignal
+  /** Receives the number of bytes of each response. */
+  readonly onBytes?: (count: number) => void
   /** Replaces waiting in tests. */
   readonly pause?: Pause
 }
@@ -87,7 +91,11 @@ const serviceAccount = '/var/run/secrets/kubernetes.io/serviceaccount'
  * KCERT_FILE_NOT_FOUND and KCERT_FILE_UNREADABLE. Sends no request yet.
  */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
-  const selected = await select(options)
+  return openContext(await select(options), options)
+}
+
+/** Returns the cluster of a context that was selected before. Throws KCERT_KUBECONFIG_UNUSABLE. Sends no request yet. */
+export function openContext(selected: SelectedContext, options: ConnectionOptions): Cluster {
   refuseInsecureBesideCa(selected)
   const cluster = openSelected(selected, options)
   const warning = unverifiedWarning(selected, new URL(cluster.server))
@@ -147,7 +155,8 @@ export function openPlace(
 }
 
 function openSelected(selected: SelectedContext, options: ConnectionOptions): Cluster {
-  const { surroundings, clock, random, requestTimeoutMs, mostPageBytes, pause = waiting } = options
+  const { clock, random, requestTimeoutMs, mostPageBytes, signal, onBytes, pause = waiting } = options
+  const surroundings = signal === undefined ? options.surroundings : abortable(options.surroundings, signal)
   const server = serverOf(selected)
   const { contextName, files, kubectl } = selected
   const credentials = new Credentials(server, selected, surroundings, clock)
@@ -162,7 +171,7 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     timeoutMs: requestTimeoutMs,
   })
   const clientOver = (over: Transport) =>
-    new ApiClient({ transport: over, credentials, failures, random, pause, mostPageBytes })
+    new ApiClient({ transport: over, credentials, failures, random, pause, mostPageBytes, signal, onBytes })
   const client = clientOver(transport)
   const objects = { ...objectsOf(client, pause), watch: watchOf(client, pause) }
   return {
@@ -199,6 +208,11 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     },
     close: () => transport.close(),
   }
+}
+
+/** Credential programs run at the same time here, so none of them may use the terminal. */
+function abortable({ env }: Surroundings, signal: AbortSignal): Surroundings {
+  return { env, stdinIsTerminal: false, signal }
 }
 
 function readOf(path: string): ApiCall {

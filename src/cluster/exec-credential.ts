@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { argumentVector, type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { given } from '../errors/given.ts'
 import { filledText, isObject } from '../errors/is-object.ts'
+import { killGroup } from '../system/process-group.ts'
 import { unusable } from './kubeconfig-files.ts'
 import { objectIn } from './malformed.ts'
 
@@ -14,6 +15,8 @@ type Fields = Readonly<Record<string, unknown>>
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stdinIsTerminal: boolean
+  /** Kills a program that runs, with the processes that it started. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface ExecCredential {
@@ -60,7 +63,8 @@ export async function runCredentialProgram(
   }
   const env = { ...surroundings.env, ...programEnv(exec), KUBERNETES_EXEC_INFO: JSON.stringify(info) }
   const args = Array.isArray(exec.args) ? exec.args.map(String) : []
-  const output = await outputOf({ command, args, env, isInteractive, hint: exec.installHint })
+  const { signal } = surroundings
+  const output = await outputOf({ command, args, env, isInteractive, hint: exec.installHint, signal })
   return credentialOf(output, command, apiVersion)
 }
 
@@ -103,16 +107,26 @@ interface Program {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly isInteractive: boolean
   readonly hint: unknown
+  readonly signal: AbortSignal | undefined
 }
 
-function outputOf({ command, args, env, isInteractive, hint }: Program): Promise<string> {
+function outputOf({ command, args, env, isInteractive, hint, signal }: Program): Promise<string> {
   return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(outOfTime(command))
     const chunks: Buffer[] = []
     let total = 0
     const child = spawn(command, args, {
       env,
       stdio: [isInteractive ? 'inherit' : 'ignore', 'pipe', 'inherit'],
+      detached: signal !== undefined,
     })
+    const end = (): void => {
+      killGroup(child)
+      // A process that left the group may keep the pipe open.
+      child.stdout.destroy()
+      reject(outOfTime(command))
+    }
+    signal?.addEventListener('abort', end)
     child.stdout.on('data', (chunk: Buffer) => {
       total += chunk.length
       if (total > mostOutputBytes) child.kill('SIGKILL')
@@ -127,17 +141,24 @@ function outputOf({ command, args, env, isInteractive, hint }: Program): Promise
         }),
       )
     })
-    child.on('close', (code, signal) => {
+    child.on('close', (code, killedBy) => {
+      signal?.removeEventListener('abort', end)
       if (code === 0) resolve(Buffer.concat(chunks).toString('utf8'))
       else {
         reject(
           unusable(`the credential program ${command} failed`, {
-            why: code === null ? `it was killed by ${signal}` : `its exit code was ${code}`,
+            why: code === null ? `it was killed by ${killedBy}` : `its exit code was ${code}`,
             next: commandLine`${argumentVector([command, ...args.map(shownArgument)])}`,
           }),
         )
       }
     })
+  })
+}
+
+function outOfTime(command: string): Error {
+  return unusable(`the credential program ${command} failed`, {
+    why: 'it did not end in time and was killed',
   })
 }
 

@@ -7,6 +7,7 @@ import { itemsOf, type Node, plainValue, textOf, valueAt } from '../kubeconfig/n
 import { readFile } from '../system/files.ts'
 
 type Fields = Readonly<Record<string, unknown>>
+type Unread = Extract<ReturnType<typeof readFile>, { readonly reason: string }>
 
 /** Kubeconfigs merged into one. The first of several entries with the same name is used, as in kubectl. */
 export interface MergedKubeconfig {
@@ -44,24 +45,43 @@ export async function readKubeconfigs(
   files: readonly string[],
   { mustExist }: { readonly mustExist: boolean },
 ): Promise<MergedKubeconfig> {
-  const clusters = new Map<string, Fields>()
-  const users = new Map<string, Fields>()
-  const contexts = new Map<string, Fields>()
-  const found: string[] = []
-  let currentContext: string | undefined
+  const merged = emptyKubeconfig()
   for (const file of files) {
-    const root = await documentOf(file, mustExist)
-    if (root === 'absent') continue
-    found.push(file)
-    if (root === undefined) continue
-    refuseDefects(root, file)
-    const folder = dirname(file)
-    collect(root, 'clusters', 'cluster', folder, clusters)
-    collect(root, 'users', 'user', folder, users)
-    collect(root, 'contexts', 'context', folder, contexts)
-    currentContext ??= textOf(valueAt(root, 'current-context')) || undefined
+    const bytes = bytesOf(file, mustExist)
+    if (bytes !== undefined) await merge(merged, file, bytes)
   }
-  return { files: found, clusters, users, contexts, currentContext }
+  return merged
+}
+
+/** Returns one kubeconfig. `name` is its file, or the object that contains it. Throws KCERT_KUBECONFIG_UNUSABLE. */
+export async function readKubeconfigIn(name: string, bytes: Uint8Array): Promise<MergedKubeconfig> {
+  const merged = emptyKubeconfig()
+  await merge(merged, name, bytes)
+  return merged
+}
+
+const emptyKubeconfig = () => ({
+  files: [] as string[],
+  clusters: new Map<string, Fields>(),
+  users: new Map<string, Fields>(),
+  contexts: new Map<string, Fields>(),
+  currentContext: undefined as string | undefined,
+})
+
+async function merge(
+  merged: ReturnType<typeof emptyKubeconfig>,
+  file: string,
+  bytes: Uint8Array,
+): Promise<void> {
+  merged.files.push(file)
+  const root = await documentIn(file, bytes)
+  if (root === undefined) return
+  refuseDefects(root, file)
+  const folder = dirname(file)
+  collect(root, 'clusters', 'cluster', folder, merged.clusters)
+  collect(root, 'users', 'user', folder, merged.users)
+  collect(root, 'contexts', 'context', folder, merged.contexts)
+  merged.currentContext ??= textOf(valueAt(root, 'current-context')) || undefined
 }
 
 /** Names on the command line, which replace those of the kubeconfig. */
@@ -99,6 +119,20 @@ export function selectContext(merged: MergedKubeconfig, asked: AskedNames): Sele
     })
   }
   return selectedBy(merged, { name: contextName, context, kubectl: kubectlFor(files, contextName) }, asked)
+}
+
+/** Returns a kubeconfig with this context only, like `kubectl config view --minify --raw`. It contains the credentials. */
+export function minified({ contextName, clusterName, userName, cluster, user }: SelectedContext): Uint8Array {
+  const context = { cluster: clusterName, user: userName }
+  const only = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: clusterName, cluster }],
+    users: userName === '' ? [] : [{ name: userName, user }],
+    contexts: [{ name: contextName, context }],
+    'current-context': contextName,
+  }
+  return Buffer.from(JSON.stringify(only))
 }
 
 interface NamedContext {
@@ -170,18 +204,25 @@ export function unusable(what: string, advice: { why?: string; next?: string; ca
   return new KcertError('KCERT_KUBECONFIG_UNUSABLE', what, advice)
 }
 
-/** Returns the first document; undefined for an empty file, which client-go reads as an empty kubeconfig. */
-async function documentOf(file: string, mustExist: boolean): Promise<Node | 'absent' | undefined> {
+function bytesOf(file: string, mustExist: boolean): Uint8Array | undefined {
   const read = readFile(file)
-  if ('reason' in read) {
-    if (read.reason === 'not-found' && !mustExist) return 'absent'
-    throw new KcertError(
-      read.reason === 'not-found' ? 'KCERT_FILE_NOT_FOUND' : 'KCERT_FILE_UNREADABLE',
-      `the kubeconfig ${file} cannot be read`,
-      { why: read.detail, next: commandLine`ls -l ${file}` },
-    )
-  }
-  const { documents, defects } = await readKubeconfigDocument(read.bytes)
+  if ('bytes' in read) return read.bytes
+  if (read.reason === 'not-found' && !mustExist) return undefined
+  throw unreadKubeconfig(read)
+}
+
+/** Returns the error for a kubeconfig that cannot be read. */
+export function unreadKubeconfig({ name, reason, detail }: Unread): KcertError {
+  return new KcertError(
+    reason === 'not-found' ? 'KCERT_FILE_NOT_FOUND' : 'KCERT_FILE_UNREADABLE',
+    `the kubeconfig ${name} cannot be read`,
+    { why: detail, next: commandLine`ls -l ${name}` },
+  )
+}
+
+/** Returns the first document; undefined for an empty file, which client-go reads as an empty kubeconfig. */
+async function documentIn(file: string, bytes: Uint8Array): Promise<Node | undefined> {
+  const { documents, defects } = await readKubeconfigDocument(bytes)
   const [defect] = defects
   if (defect !== undefined) {
     throw unusable(`the kubeconfig ${file} is not YAML`, {

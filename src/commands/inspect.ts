@@ -14,12 +14,7 @@ import { type Frame, WatchingCommand, watchFlags } from '../cli/watching-command
 import type { ExitCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { parseSelectors, selectors, sortings } from '../inspection/selection.ts'
-import {
-  defaultThresholds,
-  parseThreshold,
-  parseThresholds,
-  type Thresholds,
-} from '../inspection/thresholds.ts'
+import { thresholdsOf } from '../inspection/thresholds.ts'
 import { formatError } from '../output/error.ts'
 import { nagiosUnknown } from '../output/inspection/nagios.ts'
 import { createPaint } from '../output/paint.ts'
@@ -220,15 +215,6 @@ html        one HTML file with what to do now and a timeline. It needs no networ
   private timeOf(at: string | undefined): Date {
     const now = this.context.clock()
     return at === undefined ? now : parseInstant(at, now)
-  }
-}
-
-function thresholdsOf(warn: string | undefined, crit: string | undefined): Thresholds {
-  if (warn === undefined && crit === undefined) return defaultThresholds
-  if (warn !== undefined && crit !== undefined) return parseThresholds(warn, crit)
-  return {
-    warn: warn === undefined ? defaultThresholds.warn : parseThreshold(warn),
-    crit: crit === undefined ? defaultThresholds.crit : parseThreshold(crit),
   }
 }
 

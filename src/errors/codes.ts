@@ -89,6 +89,8 @@ const table = {
 
   // API server
   KCERT_KUBECONFIG_UNUSABLE: 'usage: A kubeconfig or context does not lead to a usable cluster and user.',
+  KCERT_KUBECONFIG_REFUSED:
+    'refused: A kubeconfig in an object of a management cluster names a program or a file of this machine.',
   KCERT_API_UNTRUSTED: "no: The API server's certificate is not trusted by the CA in the kubeconfig.",
   KCERT_API_CERT_EXPIRED:
     "no: The API server's certificate, or the CA certificate that verifies it, has expired.",

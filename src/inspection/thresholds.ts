@@ -105,3 +105,13 @@ export function thresholdMs({ durationMs, percent }: Threshold, lifetimeMs: numb
     percent === undefined ? Number.POSITIVE_INFINITY : (lifetimeMs * percent) / 100,
   )
 }
+
+/** Returns the thresholds of --warn and --crit, each with its default. Throws KCERT_USAGE. */
+export function thresholdsOf(warn: string | undefined, crit: string | undefined): Thresholds {
+  if (warn === undefined && crit === undefined) return defaultThresholds
+  if (warn !== undefined && crit !== undefined) return parseThresholds(warn, crit)
+  return {
+    warn: warn === undefined ? defaultThresholds.warn : parseThreshold(warn),
+    crit: crit === undefined ? defaultThresholds.crit : parseThreshold(crit),
+  }
+}

@@ -17,9 +17,13 @@ interface Entry {
  * Yields every file below a folder, sorted by name, and unreadable entries with the reason. Never throws.
  * Links are followed, because /etc/kubernetes/pki is often on another disk. Each folder is walked once, by the name of the link
  * if a link leads to it. A link to the root folder or a folder above it is not followed, so the walk terminates. FIFOs, sockets
- * and devices are skipped, as are pseudo file systems, large files in foreign formats and kcert's own unfinished files.
+ * and devices are skipped, as are pseudo file systems, large files in foreign formats and kcert's own unfinished files. `onForeign`
+ * receives the names of files in foreign formats.
  */
-export function* readFolder(name: string): Generator<Source | UnreadableSource> {
+export function* readFolder(
+  name: string,
+  onForeign?: (name: string) => void,
+): Generator<Source | UnreadableSource> {
   const start: Entry = { name: name.replace(/(?<=.)\/+$/, ''), path: resolve(name), kind: 'folder' }
   const root = start.path
   const visited: Visited = { folders: new Set(), devices: new Map() }
@@ -36,7 +40,10 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
         continue
       }
       const read = readUnlessForeign(entry.kind === 'link' ? linkAt(entry.path) : entry)
-      if (read === undefined) continue
+      if (read === undefined) {
+        onForeign?.(entry.name)
+        continue
+      }
       if ('reason' in read) yield { name: entry.name, root, ...read, file: linkAt(entry.path) }
       else yield { name: entry.name, root, bytes: read.bytes, file: read.file }
     } catch (error) {

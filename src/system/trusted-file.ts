@@ -18,6 +18,8 @@ export type TrustedKind =
   | 'signing profile'
   | 'certificate template'
   | 'ssh configuration'
+  | 'kubeconfig'
+  | 'provider file'
   | 'PID file'
   | 'output folder'
   | 'unfinished write'

@@ -41,6 +41,8 @@ export interface FakeOptions {
   readonly bookmarkMs?: number
   /** Kinds ("servicecidrs") that this server does not serve, as in older releases. */
   readonly without?: readonly string[]
+  /** Groups of CustomResourceDefinitions. */
+  readonly customGroups?: readonly string[]
   /** Kinds of certificates.k8s.io besides requests, with the version that serves each; none, as in Kubernetes up to 1.36. */
   readonly certificateKinds?: Readonly<Record<string, string>>
   /** SANs of the serving certificate. */
@@ -349,7 +351,8 @@ export class FakeApiServer {
   }
 
   #isUnknown({ group, resource, key }: Route): boolean {
-    if (!groups.has(group) || this.#options.without?.includes(resource) === true) return true
+    const isCustom = this.#options.customGroups?.includes(group) === true
+    if ((!groups.has(group) && !isCustom) || this.#options.without?.includes(resource) === true) return true
     return group === 'certificates.k8s.io' && this.#certificateKinds(key.version)[resource] === undefined
   }
 

@@ -159,6 +159,13 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['token.conf'],
     [`Authorization: Bearer ${token} https://${token}@192.0.2.1 password=${password} tls: bad certificate`],
   ],
+  'fleet:inspect': [
+    ['admin.conf', 'token.conf', 'wrong.conf', 'away.conf', '--deadline', '3s'],
+    ['.', '--deadline', '3s'],
+    ['key.pem', 'secrets.yaml'],
+    ['--from', 'cluster-api,argocd', '--deadline', '3s'],
+    ['--from', 'clusterprofile', '--clusterprofile-provider-file', 'secrets.yaml'],
+  ],
   inspect: [
     ['--cluster'],
     ['.'],

@@ -70,12 +70,14 @@ const kinds: Readonly<Record<string, readonly [kind: string, file: string]>> = {
   config: ['signing profile', 'config.json'],
   template: ['certificate template', 'template.yaml'],
   'ssh-config': ['ssh configuration', 'ssh_config'],
+  'clusterprofile-provider-file': ['provider file', 'config.json'],
 }
 
 /** Other arguments that a command needs before it reads the file. */
 const besides: Readonly<Record<string, readonly string[]>> = {
   'ca:sign': ['--ca', 'ca.crt', '--ca-key', 'ca.key', '--profile', 'x', '--out', 'o', 'request.pem'],
   'controller:manifest': ['--image', 'x'],
+  'fleet:inspect': ['--from', 'clusterprofile'],
   'csr:check': ['name'],
   'kubelet:manage': [
     '--cert-dir',

@@ -25,8 +25,8 @@ import { renderYaml } from '../../output/yaml.ts'
 import { tuneForManyCertificates } from '../../system/engine.ts'
 import { readFile } from '../../system/files.ts'
 import { writePem } from '../../x509/pem.ts'
-import type { ClusterScope } from './cluster.ts'
-import { defaultTargets, listedKubeconfigs, readTargets } from './targets.ts'
+import type { ClusterScope, Findings } from './cluster.ts'
+import { defaultTargets, listedKubeconfigs, mostDialsAtOnce, readTargets } from './targets.ts'
 
 export const inspectFormats = [
   'text',
@@ -43,6 +43,9 @@ export const inspectFormats = [
   'html',
 ] as const
 export type InspectFormat = (typeof inspectFormats)[number]
+
+// Any user who may write EndpointSlices in the namespace default can add addresses.
+const mostAnnounced = 100
 
 /** What to inspect and how to evaluate it. */
 export interface InspectJob {
@@ -73,14 +76,13 @@ export interface Inspected {
 export async function inspectTargets(job: InspectJob, context: Context): Promise<Inspected> {
   const { now, thresholds, password, cluster } = job
   const isDefault = job.targets.length === 0 && cluster === undefined
+  const isMerged = isDefault || (cluster !== undefined && !cluster.chosen && cluster.kubeconfig === undefined)
   const inspection = new Inspection({
     now,
     generatedAt: context.clock(),
     thresholds,
     readReferencedFile: readFile,
-    ...((isDefault || (cluster !== undefined && cluster.kubeconfig === undefined)) && {
-      mergedKubeconfigs: listedKubeconfigs(context),
-    }),
+    ...(isMerged && { mergedKubeconfigs: listedKubeconfigs(context) }),
     ...(password === undefined ? {} : { password }),
   })
   const targets = isDefault ? defaultTargets(context) : job.targets
@@ -119,16 +121,31 @@ async function readWithCluster(
   visit: (input: Source | UnreadableSource) => Promise<void> | void,
 ) {
   const { cluster: flags, timeoutMs, targets } = job
-  const [{ kubeconfigsOf, withCluster }, { apiServersOf, isScoped, scanCluster }, { readServed }] =
-    await Promise.all([import('../../cli/cluster.ts'), import('./cluster.ts'), import('../../tls/served.ts')])
-  tuneForManyCertificates()
+  const [
+    { kubeconfigsOf, withCluster },
+    { apiServersOf, isScoped, scanCluster },
+    { readServed },
+    { default: pMap },
+  ] = await Promise.all([
+    import('../../cli/cluster.ts'),
+    import('./cluster.ts'),
+    import('../../tls/served.ts'),
+    import('p-map'),
+  ])
+  const { chosen } = flags
+  if (chosen === undefined) tuneForManyCertificates()
   return withCluster(context, flags, async (cluster) => {
     const isPart = isScoped(flags)
     const { own, announced, hidden } = isPart
       ? { own: '', announced: [], hidden: false }
       : await apiServersOf(cluster)
-    const { files } = kubeconfigsOf(context, flags.kubeconfig)
+    const { files } = chosen === undefined ? kubeconfigsOf(context, flags.kubeconfig) : { files: [] }
     const kubeconfigs = isPart ? [] : files.filter((file) => existsSync(file))
+    // The file may contain the contexts of other clusters.
+    if (chosen !== undefined) {
+      const { minified } = await import('../../cluster/kubeconfig-files.ts')
+      await visit({ name: chosen.selected.source, bytes: minified(chosen.selected) })
+    }
     const isTls = !isPart && cluster.server.startsWith('https:')
     const { failed, read } = await readTargets(
       [...kubeconfigs, ...(isTls ? [own] : []), ...targets],
@@ -136,8 +153,11 @@ async function readWithCluster(
       visit,
     )
     const unseen: string[] = []
-    await Promise.all(
-      announced.map(async (endpoint) => {
+    const dials = announced.slice(0, mostAnnounced)
+    await pMap(
+      dials,
+      async (endpoint) => {
+        if (chosen?.signal?.aborted) return
         // Behind a load balancer they are often unreachable from outside, and they are not targets of the command line.
         const served = await readServed(endpoint, timeoutMs).catch((error: unknown) => {
           if (error instanceof KcertError) return undefined
@@ -145,15 +165,25 @@ async function readWithCluster(
         })
         if (served === undefined) unseen.push(endpoint.name)
         else await visit(served)
-      }),
+      },
+      { concurrency: mostDialsAtOnce },
     )
-    const { failure, notes, isPermitted } = await scanCluster(cluster, inspection, flags)
+    const { failure, notes, isPermitted } = await scanCluster(
+      cluster,
+      counting(inspection, chosen?.onKept),
+      flags,
+    )
     return {
       failed: failure === undefined ? failed : [failure, ...failed],
       read,
       isPermitted,
       notes: [
         ...notes,
+        ...(announced.length > dials.length
+          ? [
+              `only ${dials.length} of the ${announced.length} API servers in the EndpointSlice were inspected`,
+            ]
+          : []),
         ...(hidden ? ['other API servers were not inspected: you may not list EndpointSlices'] : []),
         ...(unseen.length === 0
           ? []
@@ -163,6 +193,23 @@ async function readWithCluster(
       ],
     }
   })
+}
+
+/** Estimates of the memory that an object and a certificate take until the report is complete, in bytes. */
+const keptOfObject = 250
+const keptOfCertificate = 5_000
+
+/** Returns the inspection. It also estimates how much memory each object takes. */
+function counting(inspection: Inspection, onKept: ((bytes: number) => void) | undefined): Findings {
+  if (onKept === undefined) return inspection
+  return {
+    addRefused: (name, error) => inspection.addRefused(name, error),
+    async addObject(name, object, kind) {
+      const before = inspection.found.length
+      await inspection.addObject(name, object, kind)
+      onKept(keptOfObject + (inspection.found.length - before) * keptOfCertificate)
+    },
+  }
 }
 
 // These files are defaults. An ordinary user should not be able to read the node's keys and kubeconfigs.
@@ -215,14 +262,23 @@ export async function renderInspected(
   }
   return {
     text: await textOf(report, format, view, template),
-    exit: worstExit([
-      ...unreachable.map(({ exitCode }) =>
-        exitCode === exitCodes.notPermitted ? exitCode : exitCodes.unreachable,
-      ),
-      isPermitted ? exitCodes.done : exitCodes.notPermitted,
-      report.problems.some(({ severity }) => severity !== 'info') ? exitCodes.no : exitCodes.done,
-    ]),
+    exit: exitOf({ report, unreachable, isPermitted }),
   }
+}
+
+/** Returns the exit code of an inspection in all formats except nagios. */
+export function exitOf({
+  report,
+  unreachable,
+  isPermitted,
+}: Pick<Inspected, 'report' | 'unreachable' | 'isPermitted'>): ExitCode {
+  return worstExit([
+    ...unreachable.map(({ exitCode }) =>
+      exitCode === exitCodes.notPermitted ? exitCode : exitCodes.unreachable,
+    ),
+    isPermitted ? exitCodes.done : exitCodes.notPermitted,
+    report.problems.some(({ severity }) => severity !== 'info') ? exitCodes.no : exitCodes.done,
+  ])
 }
 
 async function textOf(

@@ -26,7 +26,7 @@ interface TargetOptions {
 type Visit = (input: Source | UnreadableSource) => Promise<void> | void
 
 // Enough to wait for many slow servers at once, and few enough for any network.
-const mostDialsAtOnce = 16
+export const mostDialsAtOnce = 16
 
 interface SortedTargets {
   readonly folders: Set<string>
