@@ -235,7 +235,7 @@ export interface ClusterFlags extends AskedNames {
 export interface ChosenCluster extends Pick<ConnectionOptions, 'signal' | 'onBytes' | 'mostPageBytes'> {
   readonly selected: SelectedContext
   /** Receives the estimated memory of each part that is kept of the cluster, in bytes. */
-  readonly onKept?: (bytes: number) => void
+  readonly onKept: (bytes: number) => void
 }
 
 /** The inventory that `kcert rotate-ca discover` writes, and that --all-nodes and `kcert rotate-ca` read by default. */

@@ -104,7 +104,7 @@ export class FleetServer {
     return path
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
+  #answer(request: IncomingMessage, response: ServerResponse) {
     this.requests++
     if (request.headers.authorization !== `Bearer ${this.token}`) this.foreignTokens++
     const url = new URL(request.url ?? '/', 'https://x')
@@ -137,7 +137,8 @@ export class FleetServer {
         const items = Array.from({ length: 500 }, (_, index) =>
           secret(`endless-${page}-${index}`, this.#ownPem),
         )
-        return list(isSecrets ? items : [], isSecrets ? `${page + 1}` : '')
+        const isEndless = isSecrets || url.pathname.endsWith('/nodes')
+        return list(isEndless ? items : [], isEndless ? `${page + 1}` : '')
       }
       case 'good':
         return list(isSecrets ? [secret('only-here', this.#ownPem)] : [])

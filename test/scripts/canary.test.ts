@@ -166,6 +166,14 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--from', 'cluster-api,argocd', '--deadline', '3s'],
     ['--from', 'clusterprofile', '--clusterprofile-provider-file', 'secrets.yaml'],
   ],
+  'fleet:probe': [
+    ['admin.conf', 'token.conf', 'away.conf', '--api-servers', '--timeout', '1s', '--deadline', '3s'],
+    ['key.pem', 'secrets.yaml'],
+  ],
+  'fleet:status': [
+    ['admin.conf', 'wrong.conf', '--deadline', '3s'],
+    ['key.pem', 'secrets.yaml'],
+  ],
   inspect: [
     ['--cluster'],
     ['.'],

@@ -1,6 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { journalLine } from '../../src/rotation/journal.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
 import { FleetServer, startFleet } from '../fakes/fleet-servers.ts'
 import { kcertBeside } from './program.ts'
@@ -63,7 +64,8 @@ function file(path: string, content: string, mode = 0o600): string {
   return whole
 }
 
-const quick = ['--deadline', '4s', '--timeout', '1s']
+// Also on a busy machine, the others answer in this time.
+const quick = ['--deadline', '15s', '--timeout', '1s']
 
 test('reads every cluster that answers, and names the others with exit code 4', async () => {
   for (const server of servers) server.writeKubeconfig(join(folder, 'ten'))
@@ -438,6 +440,84 @@ describe('the clusters of a management cluster', () => {
     expect((await fleet(['inspect', '--from', 'argocd,other', ...from])).stderr).toContain(
       'KCERT_USAGE: invalid --from "other"',
     )
+  })
+})
+
+describe('kcert fleet probe and status', () => {
+  let clusters: FakeApiServer[]
+  const journal = (phase: number, event: string): string =>
+    `${journalLine({ kind: 'phase', phase, event: event as 'started' }, Date.UTC(2026, 10, 1), undefined)}\n`
+  const mirror = (server: FakeApiServer, name: string, text: string): void => {
+    const place = { group: '', version: 'v1', resource: 'configmaps', namespace: 'kube-system' } as const
+    server.put(place, { metadata: { name, namespace: 'kube-system' }, data: { 'journal.jsonl': text } })
+  }
+
+  beforeAll(async () => {
+    clusters = await Promise.all([startApiServer(), startApiServer(), startApiServer(), startApiServer()])
+    for (const [index, server] of clusters.entries())
+      server.writeKubeconfig(join(folder, `real/${index}.conf`))
+    mirror(clusters[0]!, 'kcert-rotation', journal(5, 'started'))
+    mirror(clusters[1]!, 'kcert-rotation', journal(12, 'completed'))
+    mirror(clusters[2]!, 'kcert-rotation', 'no journal \u001b[2J\n')
+  })
+  afterAll(async () => {
+    for (const server of clusters) await server.close()
+  })
+
+  test('status shows the rotations of each cluster from the journal in it', async () => {
+    const { lines, exit } = await fleet(['status', 'real', '-o', 'json'])
+    const states = Object.fromEntries(lines().map((line) => [line.source, line.report]))
+    expect(states).toMatchObject({
+      'real/0.conf': {
+        rotations: [{ rotation: 'ca', state: 'in-progress', phase: { number: 5, event: 'started' } }],
+      },
+      'real/1.conf': { rotations: [{ rotation: 'ca', state: 'finished' }] },
+      'real/2.conf': { rotations: [{ rotation: 'ca', state: 'unknown' }] },
+      'real/3.conf': { rotations: [] },
+    })
+    expect(exit).toBe(3)
+    const { stdout } = await fleet(['status', 'real', '-o', 'prometheus'])
+    expect(stdout).toContain(
+      'kcert_rotation_phase{cluster="someone@fake",cluster_source="real/0.conf",rotation="ca",event="started"} 5\n',
+    )
+    expect(stdout.match(/^# TYPE kcert_rotation_in_progress /gm)).toHaveLength(1)
+    const table = await fleet(['status', 'real'])
+    expect(table.stdout).toMatch(
+      /^someone@fake {2}ok {11}phase 5 started {2}.*real\/0.conf\n {4}ca: in progress, phase 5 started; last journal entry at 2026-11-01 00:00 UTC$/m,
+    )
+  })
+
+  test('status refuses a damaged journal in one cluster, and shows the others', async () => {
+    mirror(clusters[3]!, 'kcert-rotation', `${journal(1, 'started')}{"kind":"phase"}\n`)
+    const { lines, exit } = await fleet(['status', 'real', '-o', 'json'])
+    expect(lines().find(({ source }) => source === 'real/3.conf')).toMatchObject({
+      status: 'refused',
+      error: { code: 'KCERT_JOURNAL_DAMAGED' },
+    })
+    expect(lines()).toHaveLength(5)
+    expect(exit).toBe(5)
+  })
+
+  test('probe probes the API server of each cluster with its own client certificate', async () => {
+    const { lines } = await fleet(['probe', 'real', '-o', 'json'])
+    const documents = lines().slice(0, -1)
+    expect(documents.map(({ source }) => source).sort()).toEqual(
+      [0, 1, 2, 3].map((index) => `real/${index}.conf`),
+    )
+    for (const { source, report } of documents) {
+      const index = Number(/\d/.exec(source)?.[0])
+      const [endpoint] = (report as unknown as { endpoints: { port: number; client: { verdict: string } }[] })
+        .endpoints
+      expect([endpoint!.port, endpoint!.client.verdict]).toEqual([clusters[index]!.port, 'accepted'])
+    }
+  })
+
+  test('probe ends with a cluster that lists Nodes without an end', async () => {
+    const [endless] = servers.filter(({ kind }) => kind === 'endless')
+    const path = endless!.writeKubeconfig(join(folder, 'endless'))
+    const { lines, exit } = await fleet(['probe', path, '--nodes', '-o', 'json', '--deadline', '3s'])
+    expect(lines()[0]!.status).not.toBe('ok')
+    expect(exit).toBe(4)
   })
 })
 

@@ -78,6 +78,8 @@ const besides: Readonly<Record<string, readonly string[]>> = {
   'ca:sign': ['--ca', 'ca.crt', '--ca-key', 'ca.key', '--profile', 'x', '--out', 'o', 'request.pem'],
   'controller:manifest': ['--image', 'x'],
   'fleet:inspect': ['--from', 'clusterprofile'],
+  'fleet:probe': ['--from', 'clusterprofile'],
+  'fleet:status': ['--from', 'clusterprofile'],
   'csr:check': ['name'],
   'kubelet:manage': [
     '--cert-dir',

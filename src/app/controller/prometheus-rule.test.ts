@@ -7,8 +7,8 @@ import { parse } from 'yaml'
 import { renderControllerMetrics } from '../../output/controller-metrics.ts'
 import { watchMetrics } from '../../output/watch-metrics.ts'
 import { renderYaml } from '../../output/yaml.ts'
+import { rotations } from '../../rotation-io/mirrored-rotations.ts'
 import { alertGroups } from './prometheus-rule.ts'
-import { rotations } from './watch/states.ts'
 
 // deploy/prometheus: each alert fires for the series that it is about, and for no others.
 

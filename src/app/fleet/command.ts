@@ -117,11 +117,13 @@ function rowOf<Report>({ member, report, error, exit, isCut }: Result<Report>): 
   const { cluster, source, selected } = member
   const server = selected instanceof KcertError ? undefined : selected.cluster.server
   const isPart = isCut && report !== undefined && exit === exitCodes.unreachable
+  // The cluster answered, and one of its servers did not.
+  const hasProblems = error === undefined && exit === exitCodes.unreachable
   return {
     cluster,
     source,
     ...(typeof server === 'string' && { server }),
-    status: isPart ? 'incomplete' : statusOfExit[exit],
+    status: isPart ? 'incomplete' : hasProblems ? 'problems' : statusOfExit[exit],
     ...(error && { error: errorFields(error) }),
     ...(report !== undefined && { report }),
   }
@@ -132,7 +134,7 @@ function sourceNamed(text: string): FleetSource {
   if (source !== undefined) return source
   throw new KcertError('KCERT_USAGE', `invalid --from ${JSON.stringify(text)}`, {
     why: `the kinds are ${fleetSources.join(', ')}`,
-    next: `--from ${fleetSources[0]}`,
+    next: '--from cluster-api',
   })
 }
 

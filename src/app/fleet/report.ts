@@ -10,6 +10,8 @@ import {
   time,
 } from '../../errors/json-fields.ts'
 import { inspectionReportSchema } from '../../inspection/report.ts'
+import { probeReportSchema } from '../../probe/report.ts'
+import { phaseEvents } from '../../rotation/journal.ts'
 
 // The JSON contract of `kcert fleet`: one line for each cluster, then a summary. docs/schemas/ is generated from it.
 
@@ -36,6 +38,26 @@ const fleetDocument = <Report extends v.GenericSchema>(kind: string, report: Rep
   })
 
 export const fleetInspectionSchema = fleetDocument('FleetInspection', inspectionReportSchema)
+
+export const fleetProbeSchema = fleetDocument('FleetProbe', probeReportSchema)
+
+export const fleetRotationSchema = fleetDocument(
+  'FleetRotation',
+  v.object({
+    rotations: objects({
+      rotation: described(v.picklist(['ca', 'etcd-ca', 'service-account-key']), 'what is replaced'),
+      state: described(
+        v.picklist(['not-started', 'in-progress', 'finished', 'unknown']),
+        'unknown: the copy of the journal in the cluster is incomplete',
+      ),
+      phase: optionalField(
+        v.object({ number: v.number(), event: v.picklist(phaseEvents) }),
+        'the last phase and its last event',
+      ),
+      writtenAt: optionalField(time, 'when the last entry was written'),
+    }),
+  }),
+)
 
 export const fleetSummarySchema = v.object({
   ...header('FleetSummary'),

@@ -38,6 +38,8 @@ export interface ProbeJob extends ProbeFlags {
 // Sockets are cheap; each connection through a node needs a process here and one on the node.
 const directAtOnce = 128
 const tunnelsAtOnce = 12
+/** For each cluster of `kcert fleet probe`. */
+const directInFleet = 16
 
 interface Found {
   readonly targets: readonly ProbeTarget[]
@@ -81,7 +83,8 @@ async function probed(
   ])
   const timeoutMs = parseDuration(job.timeout, '--timeout')
   const version = job.tls && (`TLSv${job.tls}` as const)
-  const progress = progressOn(context, 'probed', targets.length)
+  const { chosen } = job
+  const progress = progressOn(context, 'probed', chosen === undefined ? targets.length : 0)
   const reports: EndpointReport[] = []
   const one = async ([index, target]: [number, ProbeTarget]): Promise<void> => {
     const seen = await observe(target, { timeoutMs, version })
@@ -91,7 +94,13 @@ async function probed(
   const indexed = [...targets.entries()]
   const [direct, through] = [indexed.filter(([, { dial }]) => !dial), indexed.filter(([, { dial }]) => dial)]
   await Promise.all([
-    pMap(direct, one, { concurrency: directAtOnce }),
+    pMap(
+      direct,
+      one,
+      chosen === undefined
+        ? { concurrency: directAtOnce }
+        : { concurrency: directInFleet, ...(chosen.signal && { signal: chosen.signal }) },
+    ),
     pMap(through, one, { concurrency: tunnelsAtOnce }),
   ])
   progress.end()

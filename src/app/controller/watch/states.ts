@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Cluster } from '../../../cluster/cluster.ts'
 import { explainFactsOf } from '../../../cluster/explain-facts.ts'
 import { resources } from '../../../cluster/kinds.ts'
-import { getOne, listEach } from '../../../cluster/readable.ts'
+import { listEach } from '../../../cluster/readable.ts'
 import { explain } from '../../../csr/explain/explain.ts'
 import type { ExplainFacts } from '../../../csr/explain/facts.ts'
 import { readSituation } from '../../../csr/explain/situation.ts'
@@ -12,11 +12,7 @@ import { signingRequestOfObject } from '../../../csr/request-object.ts'
 import { findSigner } from '../../../csr/signers.ts'
 import type { SigningRequest } from '../../../csr/signing-request.ts'
 import { KcertError } from '../../../errors/kcert-error.ts'
-import { etcdRotation } from '../../../rotation/etcd/phase-table.ts'
-import { isOfFinished, readJournal, sinceRollback } from '../../../rotation/journal.ts'
-import { manualRotation } from '../../../rotation/phase-table.ts'
-import { keyRotation } from '../../../rotation/service-account-key/phase-table.ts'
-import { mirroredJournal } from '../../../rotation-io/cluster-guard.ts'
+import { mirroredRotations } from '../../../rotation-io/mirrored-rotations.ts'
 import { type Certificate, readCertificates } from '../../../x509/certificate.ts'
 import { CertificatePool } from '../../../x509/certificate-pool.ts'
 import { verifyChain } from '../../../x509/chain.ts'
@@ -153,26 +149,16 @@ export async function watchClusterInfo(
   }
 }
 
-export const rotations = { ca: manualRotation, 'etcd-ca': etcdRotation, 'service-account-key': keyRotation }
-
 /** Adds the phase of each rotation whose journal is mirrored in the cluster. Of an incomplete mirror, the phase is left out. */
 export async function watchRotations(cluster: Cluster, to: PartSamples): Promise<void> {
-  for (const [rotation, table] of Object.entries(rotations)) {
-    const text = await mirroredJournal(cluster.objects, false, table)
-    if (text === undefined) {
-      // A mirror without its first lines: of a longer journal, or damaged.
-      const place = { ...resources.configMaps, namespace: 'kube-system', name: table.journal } as const
-      if ((await getOne(cluster.objects, place)) !== undefined) to.leftOut++
+  for (const { rotation, state, phase, writtenAt } of await mirroredRotations(cluster.objects)) {
+    if (state === 'unknown') {
+      to.leftOut++
       continue
     }
-    const entries = sinceRollback(readJournal(text), table)
-    const isOpen = entries.some(({ kind }) => kind === 'phase') && !isOfFinished(entries, table)
-    const phase = entries.findLast((entry) => entry.kind === 'phase')
-    if (phase?.kind === 'phase')
-      to.set('rotation_phase', { rotation, event: phase.event }, Number(phase.phase) || 0)
-    to.set('rotation_in_progress', { rotation }, Number(isOpen))
-    const writtenMs = Date.parse(entries.at(-1)?.time ?? '')
-    if (!Number.isNaN(writtenMs))
-      to.set('rotation_entry_timestamp_seconds', { rotation }, Math.floor(writtenMs / 1000))
+    if (phase !== undefined) to.set('rotation_phase', { rotation, event: phase.event }, phase.number)
+    to.set('rotation_in_progress', { rotation }, Number(state === 'in-progress'))
+    if (writtenAt !== undefined)
+      to.set('rotation_entry_timestamp_seconds', { rotation }, Math.floor(Date.parse(writtenAt) / 1000))
   }
 }
