@@ -270,7 +270,9 @@ function serverOf(selected: SelectedContext): URL {
     })
   }
   if (url !== null && (url.protocol === 'https:' || url.protocol === 'http:')) return url
-  const what = `the server ${JSON.stringify(text)} of context ${JSON.stringify(selected.contextName)} is not a URL`
+  // The text may contain a password.
+  const shown = JSON.stringify(text.replace(/^.*@/s, '…@'))
+  const what = `the server ${shown} of context ${JSON.stringify(selected.contextName)} is not a URL`
   throw unusable(what, {
     why: 'the form is https://HOST:PORT',
     next: commandLine`kcert inspect ${selected.files}`,

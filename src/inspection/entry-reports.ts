@@ -295,7 +295,7 @@ export function kubeconfigReport(
   }
 }
 
-/** A URL may contain a password: https://me:secret@host. */
-function withoutUser(server: string): string {
+/** Returns a URL without its user name and password: https://me:secret@host. */
+export function withoutUser(server: string): string {
   return server.replace(/^([a-z]+:\/\/)?[^/?#]*@/i, '$1')
 }

@@ -88,7 +88,9 @@ export function jsonWriter<Report>({ kind }: FleetKind<Report>): FleetWriter<Rep
   }
 }
 
+/** Lines below a cluster in the table, and in the page. */
 const mostDetails = 5
+const mostDetailsOnPage = 200
 const widestName = 48
 
 /**
@@ -210,7 +212,14 @@ export function htmlWriter<Report>({ title, columns, details }: FleetKind<Report
     begin: () => '',
     row({ report, ...row }) {
       const cells = columns.map(({ cell }) => (report === undefined ? '' : cell(report)))
-      rows.push({ ...row, cells, lines: report === undefined ? [] : details(report) })
+      const lines = report === undefined ? [] : details(report)
+      const more = lines.length - mostDetailsOnPage
+      const shown = lines.slice(0, mostDetailsOnPage)
+      rows.push({
+        ...row,
+        cells,
+        lines: more > 0 ? [...shown, `and ${more} more: -o json lists all`] : shown,
+      })
       return ''
     },
     end(summary, generatedAt) {

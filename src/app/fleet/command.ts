@@ -8,6 +8,7 @@ import { stdoutView } from '../../cli/view.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { repeatInAdvice } from '../../errors/command-line.ts'
 import { errorFields, KcertError, wordsOf } from '../../errors/kcert-error.ts'
+import { withoutUser } from '../../inspection/entry-reports.ts'
 import type { FleetKind, FleetRow, FleetStatus, FleetSummary, FleetWriter } from '../../output/fleet.ts'
 import { type FleetFlags, type FleetSource, fleetSources } from './flags.ts'
 import type { Member, Members } from './members.ts'
@@ -45,7 +46,7 @@ export abstract class FleetCommand extends KcertCommand {
     const deadlineMs = parseDuration(flags.deadline, '--deadline')
     const { runFleet } = await import('./run.ts')
     using interruption = interruptible()
-    const { members, skipped } = await this.membersOf(flags, operands, deadlineMs)
+    const { members, skipped } = await this.membersOf(flags, operands, deadlineMs, interruption.signal)
     if (members.length === 0) throw noClusters(skipped.length, flags)
     // The flags select the management cluster. Advice about another cluster must not repeat them.
     repeatInAdvice({})
@@ -88,11 +89,12 @@ export abstract class FleetCommand extends KcertCommand {
     flags: FleetFlags,
     operands: readonly string[],
     deadlineMs: number,
+    interrupted: AbortSignal,
   ): Promise<Members> {
     const { from = [] } = flags
     const sources = from.map(sourceNamed)
     refuseUnusedClusterFlags(flags)
-    const { membersInFiles } = await import('./members.ts')
+    const { matcherOf, membersInFiles } = await import('./members.ts')
     const found: Members =
       operands.length === 0 && sources.length > 0
         ? { members: [], skipped: [] }
@@ -101,11 +103,15 @@ export abstract class FleetCommand extends KcertCommand {
     const { addManaged, readProviders } = await import('./management.ts')
     const providers = readProviders(flags['clusterprofile-provider-file'])
     const { openClusterOf } = await import('../../cli/cluster.ts')
-    const limits = { mostPageBytes: 2 * 1024 * 1024, signal: AbortSignal.timeout(deadlineMs) }
+    const signal = AbortSignal.any([interrupted, AbortSignal.timeout(deadlineMs)])
+    const limits = { mostPageBytes: 2 * 1024 * 1024, signal }
+    const matches = matcherOf(flags.contexts)
     const cluster = await openClusterOf(this.context, flags, limits)
     try {
       for (const source of new Set(sources))
-        await addManaged(found, source, cluster, { namespace: flags.namespace, providers })
+        await addManaged(found, source, cluster, { namespace: flags.namespace, providers, matches })
+    } catch (error) {
+      throw signal.aborted ? notListed(cluster.server, deadlineMs, error) : error
     } finally {
       cluster.close()
     }
@@ -122,11 +128,18 @@ function rowOf<Report>({ member, report, error, exit, isCut }: Result<Report>): 
   return {
     cluster,
     source,
-    ...(typeof server === 'string' && { server }),
+    ...(typeof server === 'string' && { server: withoutUser(server) }),
     status: isPart ? 'incomplete' : hasProblems ? 'problems' : statusOfExit[exit],
     ...(error && { error: errorFields(error) }),
     ...(report !== undefined && { report }),
   }
+}
+
+function notListed(server: string, deadlineMs: number, cause: unknown): KcertError {
+  return new KcertError('KCERT_UNREACHABLE', `the management cluster ${server} was not read completely`, {
+    why: `no complete answer within ${deadlineMs / 1000} s (--deadline), or kcert was interrupted`,
+    cause,
+  })
 }
 
 function sourceNamed(text: string): FleetSource {

@@ -22,7 +22,7 @@ export const fleetFlags = {
   'no-headers': Flag.noHeaders,
   contexts: Flag.repeated(
     'PATTERN',
-    'only contexts of the kubeconfigs whose name matches; * and ? match any characters; may be repeated (default all)',
+    'only contexts, and clusters of --from, whose name matches; * and ? match any characters; may be repeated (default all)',
   ),
   deadline: Flag.value('DURATION', 'time limit for one cluster, with its credential program', {
     default: '30s',
@@ -30,7 +30,7 @@ export const fleetFlags = {
   concurrency: Flag.number('NUMBER', 'number of clusters that are read at the same time', {
     min: 1,
     max: 256,
-    default: 16,
+    default: 32,
   }),
   ...Flag.inGroup('MANAGEMENT CLUSTER', {
     from: Flag.repeated(

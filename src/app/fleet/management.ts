@@ -31,14 +31,22 @@ export async function addManaged(
   found: Members,
   source: FleetSource,
   { objects }: Pick<Cluster, 'objects'>,
-  { namespace, providers }: { readonly namespace?: string | undefined; readonly providers: Providers },
+  {
+    namespace,
+    providers,
+    matches,
+  }: {
+    readonly namespace?: string | undefined
+    readonly providers: Providers
+    readonly matches: (cluster: string) => boolean
+  },
 ): Promise<void> {
   const scope = given({ namespace })
   // A list that is restarted returns objects twice.
   const seen = new Set<string>()
   const addOne = async (kind: string, object: ObjectOf<string>, read: Reader): Promise<void> => {
     const name = `${kind} ${object.metadata.namespace ?? ''}/${object.metadata.name}`
-    if (seen.has(name)) return
+    if (seen.has(name) || !matches(read.cluster)) return
     seen.add(name)
     const { cluster, selected } = read
     const isRefused = onKcertError((error) => error)
@@ -125,10 +133,7 @@ const argocd = {
   },
 }
 
-const clusterFields = [
-  ...['server', 'certificate-authority-data', 'tls-server-name', 'proxy-url'],
-  ...['insecure-skip-tls-verify', 'extensions'],
-]
+const textFields = ['server', 'certificate-authority-data', 'tls-server-name', 'proxy-url']
 
 /** KEP-5339: the object has the server, and a file of this machine says which program returns the credential. */
 function profileReader({ metadata, status }: ObjectOf<string>, providers: Providers): Reader {
@@ -149,7 +154,11 @@ function profileReader({ metadata, status }: ObjectOf<string>, providers: Provid
       }
       const own = used.cluster
       return contextOf(name, cluster, {
-        cluster: Object.fromEntries(clusterFields.map((field) => [field, own[field]])),
+        cluster: given({
+          ...Object.fromEntries(textFields.map((field) => [field, filledText(own[field])])),
+          'insecure-skip-tls-verify': own['insecure-skip-tls-verify'] === true || undefined,
+          extensions: Array.isArray(own.extensions) ? own.extensions : undefined,
+        }),
         // Extensions of the object that add arguments or environment variables are ignored.
         user: { exec: { ...providers.get(String(used.name)), provideClusterInfo: true } },
       })

@@ -159,7 +159,8 @@ export function add({ members }: Members, member: Member): void {
   members.push(member)
 }
 
-function matcherOf(patterns: readonly string[] | undefined): (name: string) => boolean {
+/** Returns whether a name matches one of the patterns; every name without patterns. */
+export function matcherOf(patterns: readonly string[] | undefined): (name: string) => boolean {
   if (patterns === undefined) return () => true
   const expressions = patterns.map((pattern) => {
     const parts = pattern.replace(/\*+/g, '*').split(/([*?])/)

@@ -3,6 +3,7 @@ import pMap from 'p-map'
 import type { ChosenCluster } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { KcertError, messageOf } from '../../errors/kcert-error.ts'
+import { tuneForManyCertificates } from '../../system/engine.ts'
 import type { Member } from './members.ts'
 
 /** The result of one cluster. */
@@ -34,7 +35,7 @@ export interface RunOptions {
 /** After the deadline, what was read is still evaluated, if that is quick. */
 const graceMs = 2_000
 /** Estimated memory of everything that is kept of the clusters that are read at the same time. */
-const mostKeptBytes = 96 * 1024 * 1024
+const mostKeptBytes = 64 * 1024 * 1024
 /** V8 needs many times the size of a page: its bytes, its text and its objects. */
 const mostPageBytes = 2 * 1024 * 1024
 
@@ -46,6 +47,7 @@ export async function runFleet<Report>(
   tell: (result: Result<Report>) => Promise<void>,
 ): Promise<void> {
   const memory = new SharedMemory(mostKeptBytes)
+  tuneForManyCertificates()
   await pMap(
     members,
     async (member) => {
@@ -62,11 +64,19 @@ export async function runFleet<Report>(
       const interrupt = (): void => end('kcert was interrupted')
       if (interrupted.aborted) interrupt()
       interrupted.addEventListener('abort', interrupt)
-      const share = memory.shareOf(end)
+      // An endless list is not worth a report, which would take as much memory again.
+      let isOverLimit = false
+      const share = memory.shareOf((why) => {
+        isOverLimit = true
+        end(why)
+      })
       const { signal } = ending
       try {
         const chosen = { selected, signal, mostPageBytes, onKept: (bytes: number) => share.add(bytes) }
-        const found = signal.aborted ? failed(signal.reason) : await settled(evaluate(chosen), signal)
+        const settledAs = signal.aborted
+          ? failed<Report>(signal.reason)
+          : await settled(evaluate(chosen), signal)
+        const found = isOverLimit ? failed<Report>(signal.reason) : settledAs
         const error = signal.aborted ? signal.reason : found.error
         const exit = worstExit([found.exit, ...(error === undefined ? [] : [exitOf(error)])])
         await tell({ member, ...found, ...(error && { error }), exit, isCut: signal.aborted })
