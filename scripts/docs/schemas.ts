@@ -2,7 +2,12 @@ import { toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
 import { controllerCheckSchema } from '../../src/app/controller/check-report.ts'
 import { descriptionsSchema } from '../../src/app/csr/description-report.ts'
-import { fleetInspectionSchema, fleetProbeSchema, fleetRotationSchema, fleetSummarySchema } from '../../src/app/fleet/report.ts'
+import {
+  fleetInspectionSchema,
+  fleetProbeSchema,
+  fleetRotationSchema,
+  fleetSummarySchema,
+} from '../../src/app/fleet/report.ts'
 import { versionSchema } from '../../src/app/version-report.ts'
 import { auditPolicyCheckSchema, auditReportSchema } from '../../src/audit/report.ts'
 import {
