@@ -350,6 +350,8 @@ describe('the clusters of a management cluster', () => {
       expect(byName[name]).toMatchObject({ status: 'refused', error: { code: 'KCERT_KUBECONFIG_REFUSED' } })
     expect(byName['argo-escape']!.status).toBe('unreachable')
     expect(stdout).not.toContain('secret@')
+    // No command can name the kubeconfig in an object.
+    for (const { error } of lines()) expect(error ?? {}).not.toHaveProperty('next')
     expect(fs.existsSync(mark)).toBe(false)
     expect(exit).toBe(4)
   })
@@ -544,7 +546,7 @@ test('ends at Ctrl-C with the results so far', async () => {
     .split('\n')
     .map((line) => JSON.parse(line) as Line)
   expect(first).toMatchObject({ cluster: 'one', status: 'ok' })
-  expect(second!.error!.why).toBe('kcert was interrupted')
+  expect(second!.error!.why).toBe('the run was interrupted')
   expect(session.exit).toBe(4)
 })
 

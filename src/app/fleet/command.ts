@@ -7,7 +7,7 @@ import { isReaderGone } from '../../cli/standard-output.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { repeatInAdvice } from '../../errors/command-line.ts'
-import { errorFields, KcertError, wordsOf } from '../../errors/kcert-error.ts'
+import { type ErrorFields, errorFields, KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { withoutUser } from '../../inspection/entry-reports.ts'
 import type { FleetKind, FleetRow, FleetStatus, FleetSummary, FleetWriter } from '../../output/fleet.ts'
 import { type FleetFlags, type FleetSource, fleetSources } from './flags.ts'
@@ -120,7 +120,7 @@ export abstract class FleetCommand extends KcertCommand {
 }
 
 function rowOf<Report>({ member, report, error, exit, isCut }: Result<Report>): FleetRow<Report> {
-  const { cluster, source, selected } = member
+  const { cluster, source, selected, isObject } = member
   const server = selected instanceof KcertError ? undefined : selected.cluster.server
   const isPart = isCut && report !== undefined && exit === exitCodes.unreachable
   // The cluster answered, and one of its servers did not.
@@ -130,14 +130,18 @@ function rowOf<Report>({ member, report, error, exit, isCut }: Result<Report>): 
     source,
     ...(typeof server === 'string' && { server: withoutUser(server) }),
     status: isPart ? 'incomplete' : hasProblems ? 'problems' : statusOfExit[exit],
-    ...(error && { error: errorFields(error) }),
+    ...(error && { error: isObject ? withoutNext(errorFields(error)) : errorFields(error) }),
     ...(report !== undefined && { report }),
   }
 }
 
+function withoutNext({ next: _, ...fields }: ErrorFields): ErrorFields {
+  return fields
+}
+
 function notListed(server: string, deadlineMs: number, cause: unknown): KcertError {
   return new KcertError('KCERT_UNREACHABLE', `the management cluster ${server} was not read completely`, {
-    why: `no complete answer within ${deadlineMs / 1000} s (--deadline), or kcert was interrupted`,
+    why: `no complete answer within ${deadlineMs / 1000} s (--deadline), or the run was interrupted`,
     cause,
   })
 }

@@ -50,7 +50,12 @@ export async function addManaged(
     seen.add(name)
     const { cluster, selected } = read
     const isRefused = onKcertError((error) => error)
-    add(found, { cluster, source: name, selected: await selected(name).catch(isRefused) })
+    add(found, {
+      cluster,
+      source: name,
+      selected: await selected(name).catch(isRefused),
+      isObject: true,
+    })
   }
   if (source === 'clusterprofile') {
     for await (const object of listEach(objects, { ...clusterProfiles, ...scope }))

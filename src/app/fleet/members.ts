@@ -27,6 +27,8 @@ export interface Member {
   /** The kubeconfig, or the object that contains it. */
   readonly source: string
   readonly selected: SelectedContext | KcertError
+  /** True if the source is an object, which no command of the advice can read. */
+  readonly isObject?: true
 }
 
 /** A file that is not a kubeconfig. */

@@ -61,7 +61,7 @@ export async function runFleet<Report>(
         deadlineMs,
         `no complete answer within ${deadlineMs / 1000} s (--deadline)`,
       )
-      const interrupt = (): void => end('kcert was interrupted')
+      const interrupt = (): void => end('the run was interrupted')
       if (interrupted.aborted) interrupt()
       interrupted.addEventListener('abort', interrupt)
       // An endless list is not worth a report, which would take as much memory again.
