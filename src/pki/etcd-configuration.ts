@@ -10,7 +10,7 @@ const fields = [
 
 /** The sections with the files of TLS, and what their flags begin with. */
 const sections = { 'client-transport-security': '', 'peer-transport-security': 'peer-' } as const
-const fieldsOfSection = ['cert-file', 'key-file', 'trusted-ca-file', 'client-cert-auth']
+const fieldsOfSection = ['cert-file', 'key-file', 'client-cert-file', 'trusted-ca-file', 'client-cert-auth']
 
 /**
  * Returns the addresses and the files of TLS in a configuration file of etcd, as flags (server/embed/config.go); undefined if it is

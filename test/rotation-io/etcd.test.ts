@@ -296,6 +296,7 @@ client-transport-security:
 peer-transport-security:
   cert-file: ${pki}/etcd/peer.crt
   key-file: ${pki}/etcd/peer.key
+  client-cert-file: /etc/etcd/peer-client.crt
   trusted-ca-file: ''
 `
 const configured = {
@@ -309,6 +310,7 @@ const configured = {
   'trusted-ca-file': `${pki}/etcd/ca.crt`,
   'peer-cert-file': `${pki}/etcd/peer.crt`,
   'peer-key-file': `${pki}/etcd/peer.key`,
+  'peer-client-cert-file': '/etc/etcd/peer-client.crt',
 }
 const path = '/etc/etcd/etcd.yaml'
 const asFlag = { argv: ['etcd', `--config-file=${path}`, '--cert-file=/other'], environment: '' }

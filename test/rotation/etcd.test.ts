@@ -875,6 +875,12 @@ test.each([
     /^unusable configuration files of etcd: cp1\/etcd --config-file=/,
   ],
   [
+    'a separate client certificate',
+    'peer-client-cert-file',
+    '/etc/etcd/peer-client.crt',
+    /^etcd members with separate client certificates: cp1\/etcd --peer-client-cert-file=/,
+  ],
+  [
     'unset files',
     'cert-file',
     undefined,

@@ -34,6 +34,8 @@ export interface EtcdTrustFile {
 
 export const trustFlags = ['trusted-ca-file', 'peer-trusted-ca-file'] as const
 export const servingFlags = { client: 'cert-file', peer: 'peer-cert-file' } as const
+/** Certificates that a member presents as a client, in place of its serving certificates. */
+export const clientFlags = ['client-cert-file', 'peer-client-cert-file'] as const
 
 /** Returns the files with the CAs that a member trusts, each once for each flag. */
 export function memberTrustFiles({ id, node, flags, process }: EtcdMemberSnapshot): readonly EtcdTrustFile[] {

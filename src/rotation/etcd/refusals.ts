@@ -30,6 +30,7 @@ import { upgradeInProgress } from '../upgrades.ts'
 import { otherEndpoints } from './endpoints.ts'
 import {
   caKeyFiles,
+  clientFlags,
   etcdLeafFiles,
   etcdNodes,
   isOfNewCa,
@@ -222,6 +223,9 @@ function otherFiles(observed: Snapshot): readonly Refusal[] {
     const path = flags['config-file'] ?? running?.flags['config-file']
     return path === undefined ? [] : [`${id} --config-file=${path}`]
   })
+  const separate = observed.etcdMembers.flatMap(({ id, flags }) =>
+    clientFlags.flatMap((flag) => (flags[flag] === undefined ? [] : [`${id} --${flag}=${flags[flag]}`])),
+  )
   const shared = apiServers(observed).flatMap(({ id, flags }) =>
     kcertFolderIn(flags, 'etcd') === kcertFolderIn(flags, 'cluster') ? [id] : [],
   )
@@ -229,6 +233,11 @@ function otherFiles(observed: Snapshot): readonly Refusal[] {
     ...when(configured.length > 0, {
       what: `unusable configuration files of etcd: ${shortList(configured)}`,
       why: 'kcert uses the file of a systemd unit, with an absolute path and one YAML document, if it has not changed since the member started. Restart the member after a change, or set flags instead of --config-file',
+      next,
+    }),
+    ...when(separate.length > 0, {
+      what: `etcd members with separate client certificates: ${shortList(separate)}`,
+      why: 'kcert does not reissue them. Remove these flags: members then present the certificates of --cert-file and --peer-cert-file, which need the extended key usage clientAuth',
       next,
     }),
     ...when(incomplete.length > 0, {
