@@ -433,7 +433,7 @@ describe('after a rotation of the service account key', () => {
     const { report, exit } = await retireKey({ yes: false, answers })
     expect(violations('RotationOldKeys', report)).toEqual([])
     expect([report.outcome, exit]).toEqual(['done', exitCodes.done])
-    expect(said[0]).toContain(`old service account key key ID ${keyIdFor(rotatedKey.cluster.oldKey!)}`)
+    expect(said[0]).toContain(`old service account key, key ID ${keyIdFor(rotatedKey.cluster.oldKey!)}`)
     expect(renderOldKeys(report, wide)).toContain(
       "done: the old service account key is no longer in kcert's folders",
     )
