@@ -25,7 +25,10 @@ describe.skipIf(leftOut).each(['kubectl', 'kubeadm'])('commands of %s in message
   })
 
   const mistakeIn = (words: readonly string[]): string | undefined => {
-    const run = spawnSync(path, [...words, '--help'], { encoding: 'utf8', env: { HOME: '/nonexistent' } })
+    // What follows -- belongs to a program in a pod.
+    const end = words.indexOf('--')
+    const own = end === -1 ? words : words.slice(0, end)
+    const run = spawnSync(path, [...own, '--help'], { encoding: 'utf8', env: { HOME: '/nonexistent' } })
     if (run.status !== 0) return run.stderr.split('\n')[0]
     const usage = new RegExp(`^Usage:\\s+${program}((?: [a-z][a-z-]*)*)`, 'm').exec(run.stdout)?.[1]
     const subcommands = usage?.split(' ').filter(Boolean) ?? []
