@@ -83,6 +83,8 @@ const masks: readonly [RegExp, string][] = [
   [/\b(?:\d+d ?)?(?:\d+h ?)?(?:\d+m ?)?\d+(?:\.\d+)?(?: ?ms|s|m|h|d|y)\b/g, '<duration>'],
   [/\b10\.244\.\d+\.\d+\b/g, '<pod>'],
   [/\bcsr-[0-9a-z]{5}\b/g, '<csr>'],
+  // Only on a busy machine, where a kubelet takes longer than a minute to start a pod.
+  [/^restarting kubelet on \S+ once more: it has not started \S+\n/gm, ''],
   [/[ \t]+/g, ' '],
 ]
 
