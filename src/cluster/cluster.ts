@@ -1,4 +1,3 @@
-import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { RequestsApi } from '../csr/requests-api.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { given } from '../errors/given.ts'
@@ -19,6 +18,7 @@ import { type ObjectsApi, objectsOf } from './objects.ts'
 import { type Overrides, withOverrides } from './overrides.ts'
 import { type PodExec, podExecOf } from './pod-exec.ts'
 import { requestsOf } from './requests.ts'
+import { waiting } from './resting.ts'
 import { type Route, Transport } from './transport.ts'
 import { watchOf } from './watch.ts'
 
@@ -277,10 +277,6 @@ function serverOf(selected: SelectedContext): URL {
     why: 'the form is https://HOST:PORT',
     next: commandLine`kcert inspect ${selected.files}`,
   })
-}
-
-async function waiting(milliseconds: number, signal?: AbortSignal): Promise<void> {
-  await pauseFor(milliseconds, undefined, signal && { signal })
 }
 
 function base64(content: Uint8Array | string): string {

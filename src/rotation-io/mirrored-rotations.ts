@@ -55,6 +55,27 @@ export async function mirroredRotations(objects: Pick<ObjectsApi, 'get'>): Promi
   return found
 }
 
+type Sample = readonly [
+  name: 'rotation_phase' | 'rotation_in_progress' | 'rotation_entry_timestamp_seconds',
+  labels: Readonly<Record<string, string>>,
+  value: number,
+]
+
+/** Returns what the metrics show of a rotation: nothing if its state is unknown. */
+export function rotationSamples({ rotation, state, phase, writtenAt }: MirroredRotation): readonly Sample[] {
+  if (state === 'unknown') return []
+  const labels = { rotation }
+  return [
+    ...(phase === undefined
+      ? []
+      : [['rotation_phase', { rotation, event: phase.event }, phase.number] as const]),
+    ['rotation_in_progress', labels, Number(state === 'in-progress')],
+    ...(writtenAt === undefined
+      ? []
+      : [['rotation_entry_timestamp_seconds', labels, Math.floor(Date.parse(writtenAt) / 1000)] as const]),
+  ]
+}
+
 /** Other users may write the mirror. */
 function numberOf(phase: unknown): number {
   return typeof phase === 'number' && Number.isInteger(phase) && phase > 0 && phase < 100 ? phase : 0

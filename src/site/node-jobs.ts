@@ -1,4 +1,3 @@
-import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { Pause } from '../cluster/api-client.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { ClientPair } from '../cluster/credentials.ts'
@@ -8,6 +7,7 @@ import type { ApiObject } from '../cluster/malformed.ts'
 import { metadataOf } from '../cluster/objects.ts'
 import { getOne, listAll } from '../cluster/readable.ts'
 import type { Resource } from '../cluster/resource.ts'
+import { waiting } from '../cluster/resting.ts'
 import { missingRights, rightText, rulesOf } from '../cluster/rights.ts'
 import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError, wordsOf } from '../errors/kcert-error.ts'
@@ -484,8 +484,4 @@ function forbidden(user: string, missing: readonly string[]): KcertError {
 
 function removal(name: string): string {
   return commandLine`kubectl delete namespace,validatingadmissionpolicybinding,validatingadmissionpolicy ${name}`
-}
-
-async function waiting(milliseconds: number, signal?: AbortSignal): Promise<void> {
-  await pauseFor(milliseconds, undefined, signal && { signal })
 }

@@ -7,6 +7,7 @@ import type { Context } from '../../cli/context.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import { resources } from '../../cluster/kinds.ts'
 import { LeaseHolder } from '../../cluster/lease-holder.ts'
+import { waiting } from '../../cluster/resting.ts'
 import { missingRights, type Right, rightText } from '../../cluster/rights.ts'
 import type { Acted } from '../../csr/approval/acting.ts'
 import { type Evaluation, evaluateByPolicy } from '../../csr/approval/evaluation.ts'
@@ -103,14 +104,14 @@ class Controller {
       settings.watch &&
       new Watcher(
         {
-          ...{ cluster: scanCluster, clock: context.clock, pause, draw: Math.random },
+          ...{ cluster: scanCluster, clock: context.clock, pause: waiting, draw: Math.random },
           tell: (part, failure) => this.#tellScan(part, failure),
         },
         settings.watch,
       )
     this.#events = new EventQueue({
       objects: cluster.objects,
-      pause,
+      pause: waiting,
       tell: (event, failure) => this.#noteEvent(event.involvedObject.name, failure),
     })
     this.#lease = new LeaseHolder({
@@ -119,7 +120,7 @@ class Controller {
       namespace: settings.leaseNamespace,
       identity: this.#instance,
       now: () => ({ monotonicMs: performance.now(), wallMs: context.clock().getTime() }),
-      pause,
+      pause: waiting,
       draw: Math.random,
       tell: (failure) => {
         if (failure === undefined) return ports.log({ level: 'info', message: 'the Lease is readable again' })
@@ -181,7 +182,7 @@ class Controller {
       tell: (acted) => this.#tell(acted),
       tellWatch: (failure) => this.#noteWatch(failure),
       nowMs: () => performance.now(),
-      pause,
+      pause: waiting,
       draw: Math.random,
     })
     this.#approver = approver
@@ -378,8 +379,4 @@ function policyCheck({ failure, current }: PolicySource) {
 
 function errorFieldsOf(error: KcertError): Readonly<Record<string, string>> {
   return { code: error.code, error: wordsOf(error) }
-}
-
-async function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
-  await pauseFor(milliseconds, undefined, signal && { signal })
 }

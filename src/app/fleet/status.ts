@@ -6,7 +6,12 @@ import type { FleetKind } from '../../output/fleet.ts'
 import { labelText, metric } from '../../output/metrics-text.ts'
 import { minuteOf } from '../../output/time.ts'
 import { watchMetrics } from '../../output/watch-metrics.ts'
-import { type MirroredRotation, mirroredRotations, rotations } from '../../rotation-io/mirrored-rotations.ts'
+import {
+  type MirroredRotation,
+  mirroredRotations,
+  rotationSamples,
+  rotations,
+} from '../../rotation-io/mirrored-rotations.ts'
 import type { Found } from './run.ts'
 
 /** The rotations of a cluster that have a journal there. */
@@ -35,7 +40,7 @@ export const rotationKind: FleetKind<ClusterRotations> = {
       const time = writtenAt === undefined ? 'at an unknown time' : `at ${minuteOf(writtenAt)} UTC`
       return [`${rotation}: in progress, ${cellOf(one)}; last journal entry ${time}`]
     }),
-  metrics: ({ rotations: all }) => all.map((one) => (one.state === 'unknown' ? '' : metricsOf(one))).join(''),
+  metrics: ({ rotations: all }) => all.map(metricsOf).join(''),
 }
 
 function cellOf(one: MirroredRotation | undefined): string {
@@ -44,16 +49,10 @@ function cellOf(one: MirroredRotation | undefined): string {
   return state === 'in-progress' && phase !== undefined ? `phase ${phase.number} ${phase.event}` : state
 }
 
-function metricsOf({ rotation, state, phase, writtenAt }: MirroredRotation): string {
-  const sample = (name: keyof typeof watchMetrics, value: number, more = {}): string =>
-    metric(name, watchMetrics[name].help, [[labelText({ rotation, ...more }), value]])
-  return [
-    phase === undefined ? '' : sample('rotation_phase', phase.number, { event: phase.event }),
-    sample('rotation_in_progress', Number(state === 'in-progress')),
-    writtenAt === undefined
-      ? ''
-      : sample('rotation_entry_timestamp_seconds', Math.floor(Date.parse(writtenAt) / 1000)),
-  ].join('')
+function metricsOf(one: MirroredRotation): string {
+  return rotationSamples(one)
+    .map(([name, labels, value]) => metric(name, watchMetrics[name].help, [[labelText(labels), value]]))
+    .join('')
 }
 
 /** Returns the rotations of one cluster, from the copies of their journals there. Throws as `mirroredRotations` does. */

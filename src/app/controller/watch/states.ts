@@ -12,7 +12,7 @@ import { signingRequestOfObject } from '../../../csr/request-object.ts'
 import { findSigner } from '../../../csr/signers.ts'
 import type { SigningRequest } from '../../../csr/signing-request.ts'
 import { KcertError } from '../../../errors/kcert-error.ts'
-import { mirroredRotations } from '../../../rotation-io/mirrored-rotations.ts'
+import { mirroredRotations, rotationSamples } from '../../../rotation-io/mirrored-rotations.ts'
 import { type Certificate, readCertificates } from '../../../x509/certificate.ts'
 import { CertificatePool } from '../../../x509/certificate-pool.ts'
 import { verifyChain } from '../../../x509/chain.ts'
@@ -151,14 +151,8 @@ export async function watchClusterInfo(
 
 /** Adds the phase of each rotation whose journal is mirrored in the cluster. Of an incomplete mirror, the phase is left out. */
 export async function watchRotations(cluster: Cluster, to: PartSamples): Promise<void> {
-  for (const { rotation, state, phase, writtenAt } of await mirroredRotations(cluster.objects)) {
-    if (state === 'unknown') {
-      to.leftOut++
-      continue
-    }
-    if (phase !== undefined) to.set('rotation_phase', { rotation, event: phase.event }, phase.number)
-    to.set('rotation_in_progress', { rotation }, Number(state === 'in-progress'))
-    if (writtenAt !== undefined)
-      to.set('rotation_entry_timestamp_seconds', { rotation }, Math.floor(Date.parse(writtenAt) / 1000))
+  for (const rotation of await mirroredRotations(cluster.objects)) {
+    if (rotation.state === 'unknown') to.leftOut++
+    for (const sample of rotationSamples(rotation)) to.set(...sample)
   }
 }
