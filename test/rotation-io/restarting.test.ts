@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect } from 'node:net'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { KcertError } from '../../src/errors/kcert-error.ts'
 import type { ProcessFacts } from '../../src/pki/node-access.ts'
 import { Restarting, type UnreadLogs } from '../../src/rotation-io/restarting.ts'
 import { ControlPlanes } from '../../src/site/control-planes.ts'
@@ -36,8 +37,20 @@ const processAt = (startedMs: number, program: string): ProcessFacts =>
     startedAt: new Date(startedMs),
   }) as unknown as ProcessFacts
 
+interface UnitFaults {
+  /** The error with which the request to restart the unit ends. */
+  readonly error?: KcertError
+  /** True if no new process starts. */
+  readonly isStuck?: boolean
+}
+
 /** A node whose kubelet, or another program, runs as a unit since this time. A restart starts a new process. */
-function siteWith(startedMs: number, holderIdentity = '', program = 'kubelet') {
+function siteWith(
+  startedMs: number,
+  holderIdentity = '',
+  program = 'kubelet',
+  { error, isStuck = false }: UnitFaults = {},
+) {
   const node = new MemoryNode('w1', { files: new Map() } as never)
   const run = (at: number): void => {
     node.processes = [processAt(at, program)]
@@ -53,9 +66,11 @@ function siteWith(startedMs: number, holderIdentity = '', program = 'kubelet') {
     }),
     restartUnit: async (name: string) => {
       restarted.push(name)
-      run(nowMs + 500)
+      if (!isStuck) run(nowMs + 500)
+      if (error !== undefined) throw error
     },
   })
+  let clockMs = nowMs
   const lease = { spec: { holderIdentity, acquireTime: new Date(nowMs - 60_000).toISOString() } }
   const site = {
     objects: {
@@ -63,7 +78,11 @@ function siteWith(startedMs: number, holderIdentity = '', program = 'kubelet') {
       replace: async (_: unknown, object: typeof lease) => Object.assign(lease, object),
     },
     inventory: { apiVersion: 'kcert/v1', kind: 'Inventory', nodes: [] },
-    clock: () => now,
+    clock: () => {
+      // The wait for a process that never starts takes a few readings.
+      if (isStuck) clockMs += 50_000
+      return new Date(clockMs)
+    },
     node: () => node.access,
     dial: () => connect((health.address() as AddressInfo).port, '127.0.0.1'),
     startedAtMs: async (_: string, { pid }: ProcessFacts) => pid,
@@ -90,6 +109,37 @@ test('replaces a process that restarted by itself after the plan and before the 
   restarting.wrote('w1')
   await restarting.restart(restart)
   expect(restarted).toEqual(['kubelet.service'])
+})
+
+describe('a restart of a unit', () => {
+  const lost = new KcertError('KCERT_NODE_UNREACHABLE', 'lost the connection to node "w1"')
+  const failed = new KcertError('KCERT_NODE_COMMAND_FAILED', 'systemctl restart kubelet.service failed')
+
+  test('that ends its own connection succeeds if a new process is healthy', async () => {
+    const { restarting, restarted } = siteWith(restart.replaces, '', 'kubelet', { error: lost })
+    await restarting.restart(restart)
+    expect(restarted).toEqual(['kubelet.service'])
+  })
+
+  test('whose connection is lost fails if the previous process still runs', async () => {
+    const { restarting, restarted } = siteWith(restart.replaces, '', 'kubelet', {
+      error: lost,
+      isStuck: true,
+    })
+    await expect(restarting.restart(restart)).rejects.toMatchObject({
+      code: 'KCERT_ROTATION_CHECK_FAILED',
+      message: 'w1/kubelet did not come back within 180 s',
+    })
+    expect(restarted).toEqual(['kubelet.service'])
+  })
+
+  test.each([
+    ['a new process runs', false],
+    ['the previous process runs', true],
+  ])('that systemd rejects fails with its error although %s', async (_, isStuck) => {
+    const { restarting } = siteWith(restart.replaces, '', 'kubelet', { error: failed, isStuck })
+    await expect(restarting.restart(restart)).rejects.toBe(failed)
+  })
 })
 
 test.each([
