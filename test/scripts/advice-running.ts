@@ -144,6 +144,8 @@ function running(command: string, { args, cwd, env: own }: Situation): AdviceRun
   // The files that the advice writes must not affect the test.
   const copies = mkdtempSync(join(tmpdir(), 'kcert-advice-'))
   const roots = new Set(Array.from(`${cwd} ${command}`.matchAll(temporaryRoot), ([root]) => root))
+  // A checkout below the temporary folder is not a test's own folder, and copying it takes longer than the test.
+  for (const root of roots) if (`${process.cwd()}/`.startsWith(`${root}/`)) roots.delete(root)
   let line = command
   let place = readsOnly.test(command) ? cwd : copies
   for (const [index, root] of [...roots].entries()) {
