@@ -2,7 +2,7 @@ import { issue, type KeyPair, makeCa } from './certificates.ts'
 import { until } from './command.ts'
 import { onNode } from './node.ts'
 import { enableUnit, writeAt } from './node-files.ts'
-import { etcdUnit } from './plain-units.ts'
+import { etcdUnit, etcdUnitWithFile } from './plain-units.ts'
 import type { ClusterSpec, Machine } from './spec.ts'
 import { paths } from './state.ts'
 
@@ -23,7 +23,10 @@ export const externalEtcdFiles = {
 /** kcert signs with it. kubeadm neither needs nor copies it. */
 const caKeyFile = '/etc/kubernetes/pki/etcd/ca.key'
 
-/** Starts a member of etcd as a unit on each machine, with one certificate for clients and other members. Waits until all are healthy. */
+/**
+ * Starts a member of etcd as a unit on each machine, with one certificate for clients and other members. The first one has its settings
+ * in a configuration file, the others in flags. Waits until all are healthy.
+ */
 export async function startExternalEtcd(
   machines: readonly Machine[],
   { keys }: ClusterSpec,
@@ -44,7 +47,10 @@ export async function startExternalEtcd(
     writeAt(folder, 'etc/etcd/ssl/etcd-ca.pem', ca.certificate)
     writeAt(folder, 'etc/etcd/ssl/etcd.pem', member.certificate)
     writeAt(folder, 'etc/etcd/ssl/etcd-key.pem', member.key, 0o600)
-    writeAt(folder, 'etc/systemd/system/etcd.service', etcdUnit(machine, machines))
+    const { unit, configuration } = etcdUnitWithFile(machine, machines)
+    const isFirst = machine === machines[0]
+    if (isFirst) writeAt(folder, configuration.path.slice(1), configuration.text)
+    writeAt(folder, 'etc/systemd/system/etcd.service', isFirst ? unit : etcdUnit(machine, machines))
     enableUnit(folder, 'etcd')
   }
   // All at once, because members wait for one another.

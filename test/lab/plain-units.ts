@@ -1,3 +1,4 @@
+import { stringify } from 'yaml'
 import { type ClusterSpec, type Machine, type NodeIdentity, network } from './spec.ts'
 
 type Flags = Record<string, string>
@@ -41,6 +42,22 @@ export function plainUnits(
 /** Returns the unit file of a member of etcd. */
 export function etcdUnit(node: Machine, members: readonly Machine[]): string {
   return unit('Etcd Service', 'etcd', etcdFlags(node, members))
+}
+
+/** Returns the unit file of a member of etcd with its settings in `configuration.path`. */
+export function etcdUnitWithFile(node: Machine, members: readonly Machine[]) {
+  const path = '/etc/etcd/etcd.yaml'
+  const settings: Record<string, unknown> = {}
+  for (const [flag, value] of Object.entries(etcdFlags(node, members))) {
+    const [, isOfPeers, security] = /^(peer-)?(.*-file|client-cert-auth)$/.exec(flag) ?? []
+    if (security === undefined) settings[flag] = value
+    else {
+      const section = isOfPeers ? 'peer-transport-security' : 'client-transport-security'
+      settings[section] = { ...Object(settings[section]), [security]: value === 'true' || value }
+    }
+  }
+  const text = unit('Etcd Service', 'etcd', { 'config-file': path })
+  return { unit: text, configuration: { path, text: stringify(settings) } }
 }
 
 function unit(description: string, program: string, flags: Flags): string {

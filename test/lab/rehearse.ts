@@ -102,6 +102,11 @@ const rehearsals: readonly Rehearsal[] = [
   },
   { name: 'etcd-ca', request: large, run: rotatedEtcd },
   {
+    name: 'etcd-ca-unknown-clients',
+    request: large,
+    run: (cluster, operator) => rotatedEtcd(cluster, operator, ['--etcd-clients', 'unknown']),
+  },
+  {
     name: 'etcd-units',
     request: { ...large, flavour: 'plain' },
     run: rotatedEtcdUnits,
@@ -211,13 +216,17 @@ async function upgradedBetween(cluster: Cluster, operator: RotationOperator, pha
 
 /**
  * The etcd CA: to phase 4 and back, with the bytes as before, then to the end under watch. Each member and each API server restarts
- * once; no connection fails because of trust; a control-plane node joins afterwards.
+ * (members twice for unknown clients); no connection fails because of trust; a control-plane node joins afterwards.
  */
-async function rotatedEtcd(cluster: Cluster, operator: RotationOperator): Promise<string> {
+async function rotatedEtcd(
+  cluster: Cluster,
+  operator: RotationOperator,
+  flags: readonly string[] = [],
+): Promise<string> {
   const pods = staticPods(cluster)
   const oldCa = readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/etcd/ca.crt'), 'utf8')
-  const notBack = await toFourAndBack(cluster, operator, ['--ca', 'etcd'])
-  const evidence = await rotateUnderWatch(cluster, operator, () => rotateEtcd(cluster, operator))
+  const notBack = await toFourAndBack(cluster, operator, ['--ca', 'etcd'], { forward: flags })
+  const evidence = await rotateUnderWatch(cluster, operator, () => rotateEtcd(cluster, operator, flags))
   const after = staticPods(cluster)
   const changed = changedNames(pods, after)
   const holders = await holdersOf(cluster, oldCa)
@@ -380,7 +389,7 @@ async function rotatedServiceAccountKey(cluster: Cluster, operator: RotationOper
   const oldKeys = [oldKey, pki('cp1', 'sa.key')]
   // No client requests a token in these minutes.
   const confirmed = ['--proof', 'audit', '--waive', 'rollback:audit-log']
-  const notBack = await toFourAndBack(cluster, operator, [], confirmed)
+  const notBack = await toFourAndBack(cluster, operator, [], { back: confirmed })
   let oldToken = ''
   const evidence = await rotateUnderWatch(cluster, operator, () => {
     // The prober has requested it from this cluster by now.
@@ -479,16 +488,16 @@ async function restartPods(cluster: Cluster): Promise<void> {
   }
 }
 
-/** Runs the first four phases and rolls them back. Returns the files that are not as before. */
+/** Runs the first four phases and rolls them back, with these flags for both commands and for each one. Returns the files that are not as before. */
 async function toFourAndBack(
   cluster: Cluster,
   operator: RotationOperator,
   flags: readonly string[] = [],
-  confirmed: readonly string[] = [],
+  own: { readonly forward?: readonly string[]; readonly back?: readonly string[] } = {},
 ): Promise<string[]> {
   const before = nodeFiles(cluster)
-  await operator.run([...flags, ...untestedFlags(cluster), '--through', '4'])
-  await operator.must(['rollback', ...flags, ...confirmed, '--to', '0', '--yes'])
+  await operator.run([...flags, ...(own.forward ?? []), ...untestedFlags(cluster), '--through', '4'])
+  await operator.must(['rollback', ...flags, ...(own.back ?? []), '--to', '0', '--yes'])
   return changedNames(before, nodeFiles(cluster))
 }
 
