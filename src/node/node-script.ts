@@ -203,7 +203,7 @@ kc_split() {
 # A shell that was killed may have left one, with a key in it.
 kc_sweep() {
   for s in "$1"/.kcert.*.kcert-tmp; do
-    [ -e "$s" ] && find "$1" -maxdepth 1 -type f -name '.kcert.*.kcert-tmp' -mmin +10 -exec rm -f {} \\;
+    [ -e "$s" ] && find "$1" -maxdepth 1 -name '.kcert.*.kcert-tmp' -mmin +10 -exec rm -rf {} +
     return 0
   done
 }
@@ -213,8 +213,9 @@ kc_changed() { kc_fail changed "$([ "$1" = absent ] && echo absent || echo "sum:
 # With noclobber the shell makes the file or fails; by the umask it is 0600 until all is in it.
 kc_create() { set -C; : >"$1"; }
 
-# PATH NONCE EXPECTED SHA256 MODE|'' UID:GID|'' FROM|''
-kc_write() {
+# PATH NONCE EXPECTED SHA256 MODE|'' UID:GID|'' FROM|'': writes the new content to a file $t beside the file $f. $t is empty when
+# there is nothing to change.
+kc_stage() {
   f=$1 nonce=$2 want=$3 new=$4 mode=$5 own=$6 from=$7 om= ou= cur=absent
   case $want in link:*) kc_holds "$f" "$want"; want=any ;; esac
   if [ -L "$f" ]; then f=$(readlink -f "$f"); [ "$f" ] || kc_fail dangling "$1"; fi
@@ -229,12 +230,9 @@ kc_write() {
     absent) [ $cur = absent ] || [ $cur = $new ] || kc_changed $cur ;;
     *) [ "sum:$cur" = "$want" ] || [ $cur = $new ] || kc_changed $cur ;;
   esac
-  if [ $cur = $new ] && [ "\${mode:-$om}" = $om ] && [ "\${own:-$ou}" = $ou ]; then
-    printf 'same %s\\npath %s\\n' $cur "$f"
-    return
-  fi
+  if [ $cur = $new ] && [ "\${mode:-$om}" = $om ] && [ "\${own:-$ou}" = $ou ]; then t=; return; fi
   kc_sweep "$d"
-  trap 'rm -f "$t"' EXIT
+  trap 'rm -rf "$t" "$k" "$b"' EXIT
   trap 'exit 9' HUP INT TERM
   kc_try create kc_create "$t"
   mine=$(stat -c %u:%g "$t"); own=\${own:-\${ou:-$mine}}
@@ -246,21 +244,62 @@ kc_write() {
   kc_sync "$t"
   got=$(kc_sum <"$t")
   [ "$got" = $new ] || kc_fail cut "$got"
-  if [ $want = absent ] && [ $cur = absent ]; then
+}
+
+# Goes on only where the file did not change during kc_stage.
+kc_still() {
+  [ $want = any ] && return
+  again=$( [ -f "$f" ] && kc_sum <"$f" || echo absent )
+  [ "$again" = $cur ] || kc_changed "$again"
+}
+
+kc_wrote() {
+  trap - EXIT
+  [ ! "$t$k" ] || kc_sync "$d"
+  printf '%s %s\\npath %s\\n' $([ "$t" ] && echo wrote || echo same) $cur "$f"
+}
+
+# As kc_stage, and puts the file in place.
+kc_write() {
+  k= b=
+  kc_stage "$@"
+  if [ ! "$t" ]; then :
+  elif [ $want = absent ] && [ $cur = absent ]; then
     # Unlike a rename, a link fails if another process was quicker.
     if ln "$t" "$f" 2>/dev/null; then rm -f "$t"
     elif [ -e "$f" ]; then kc_changed "$(kc_sum <"$f")"
     else kc_try rename mv -fT "$t" "$f"; fi
   else
-    if [ $want != any ]; then
-      again=$( [ -f "$f" ] && kc_sum <"$f" || echo absent )
-      [ "$again" = $cur ] || kc_changed "$again"
-    fi
+    kc_still
     kc_try rename mv -fT "$t" "$f"
   fi
-  trap - EXIT
-  kc_sync "$d"
-  printf 'wrote %s\\npath %s\\n' $cur "$f"
+  kc_wrote
+}
+
+# KEY SHA256 FROM|'' and the words of kc_write. The input is the private key, a dash, and its certificate. Programs read both for
+# each new connection, so one mv renames both: the key first, because a run that finds the new certificate considers the pair done.
+kc_write_pair() {
+  all=$D k= b=
+  D=\${all%%-*}
+  kc_stage "$1" "$5k" any "$2" '' '' "$3"
+  k=$t kf=$f kd=$d
+  shift 3
+  D=\${all#*-}
+  kc_stage "$@"
+  kc_still
+  if [ "$k" ] && [ "$t" ] && [ "$kd" = "$d" ]; then
+    b=$d/.kcert.$2b.kcert-tmp
+    kc_try create mkdir "$b"
+    kc_try rename mv -fT "$k" "$b/\${kf##*/}"
+    kc_try rename mv -fT "$t" "$b/\${f##*/}"
+    kc_try rename mv -f "$b/\${kf##*/}" "$b/\${f##*/}" "$d/"
+    rmdir "$b"
+  else
+    [ ! "$k" ] || kc_try rename mv -fT "$k" "$kf"
+    [ ! "$t" ] || kc_try rename mv -fT "$t" "$f"
+  fi
+  [ ! "$k" ] || kc_sync "$kd"
+  kc_wrote
 }
 
 # PATH NONCE TARGET EXPECTED

@@ -149,7 +149,8 @@ export function rootedNode(node: NodeAccess, root: string): NodeAccess {
     },
     writeFile: async (path, content, options) => {
       const { to, replaces } = await written(path, options.replaces, options)
-      const done = await node.writeFile(to, content, { ...options, replaces })
+      const key = options.key && { ...options.key, path: await led(options.key.path, options) }
+      const done = await node.writeFile(to, content, { ...options, replaces, ...given({ key }) })
       return { ...done, path: outside(done.path) }
     },
     copyFile: async (from, path, options) => {

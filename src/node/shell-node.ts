@@ -9,6 +9,7 @@ import type {
   FileFacts,
   FolderListing,
   FreeSpace,
+  KeyOf,
   NodeAccess,
   NodeCall,
   NodeIdentity,
@@ -114,7 +115,11 @@ class ShellNode implements NodeAccess {
     return records.map(({ rest }) => rest)
   }
 
-  async writeFile(path: string, content: Uint8Array | string, options: WriteOptions): Promise<Written> {
+  async writeFile(
+    path: string,
+    content: Uint8Array | string,
+    options: WriteOptions & { readonly key?: KeyOf },
+  ): Promise<Written> {
     const bytes = Buffer.from(content as Uint8Array)
     if (bytes.length > largestWrite) {
       throw new KcertError('KCERT_FILE_TOO_LARGE', `${bytes.length} bytes are too many for ${path}`, {
@@ -218,17 +223,22 @@ class ShellNode implements NodeAccess {
   private async write(
     path: string,
     sha256: Sha256,
-    { replaces, mode, owner, ...call }: WriteOptions,
+    { replaces, mode, owner, key, ...call }: WriteOptions & { readonly key?: KeyOf },
     content: Uint8Array | string,
     from: string,
   ): Promise<Written> {
     const words = [
-      ...['kc_write', checkedPath(path), nonce(), wanted(replaces), sha256],
+      ...(key === undefined
+        ? ['kc_write']
+        : ['kc_write_pair', checkedPath(key.path), hash('sha256', key.content), '']),
+      ...[checkedPath(path), nonce(), wanted(replaces), sha256],
       mode === undefined ? '' : mode.toString(8),
       owner === undefined ? '' : `${owner.uid}:${owner.gid}`,
       from,
     ]
-    const { records } = await this.change(words, path, call, encodeContent(content))
+    const input = encodeContent(content)
+    const both = key === undefined ? input : `${encodeContent(key.content)}-${input}`
+    const { records } = await this.change(words, path, call, both)
     const said = new Map(records.map(({ name, rest }) => [name, rest]))
     const changed = said.has('wrote')
     return {

@@ -85,6 +85,16 @@ export interface WriteOptions extends NodeCall {
   readonly owner?: { readonly uid: number; readonly gid: number }
 }
 
+/**
+ * The private key of a certificate. It replaces any content and keeps mode and owner of its file; a new file gets mode 0600. It is
+ * renamed directly before the certificate, in less than a millisecond when both are in one folder, because Go programs read the
+ * pair at each new connection.
+ */
+export interface KeyOf {
+  readonly path: string
+  readonly content: string
+}
+
 export interface Written {
   /** The path that was replaced: the target of a link, not the link. */
   readonly path: string
@@ -205,7 +215,11 @@ export interface NodeAccess {
    * link, its target is replaced. Between the last check and the rename there is about a millisecond in which another program's
    * change is lost. A new file (`absent`) has no such gap.
    */
-  writeFile(path: string, content: Uint8Array | string, options: WriteOptions): Promise<Written>
+  writeFile(
+    path: string,
+    content: Uint8Array | string,
+    options: WriteOptions & { readonly key?: KeyOf },
+  ): Promise<Written>
   /**
    * Like writeFile, with the content of another file on the node, which does not leave the node. Throws when that content does
    * not match `sha256`.

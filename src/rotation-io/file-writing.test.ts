@@ -122,7 +122,13 @@ function writing({ files = {}, failure, alsoKnown = [] }: Scene) {
   }
   /** The written content, by path. */
   const texts = (): Record<string, string> =>
-    Object.fromEntries(calls.flatMap(([what, path, text]) => (what === 'writeFile' ? [[path, text]] : [])))
+    Object.fromEntries(
+      calls.flatMap(([what, path, text, options]) => {
+        if (what !== 'writeFile') return []
+        const { key } = options as { key?: { path: string; content: string } }
+        return [...(key === undefined ? [] : [[key.path, key.content]]), [path, text]]
+      }),
+    )
   return { write, calls, texts }
 }
 
@@ -318,7 +324,7 @@ test('reissues a leaf certificate with the same key, followed by its chain', asy
   expect(calls).toHaveLength(2)
 })
 
-test('with a new key, copies and writes the key first, and keeps its owner and mode', async () => {
+test('with a new key, copies the key first, and writes both in one call', async () => {
   const { write, texts, calls } = writing({ files: { '/a': pemOf(leaf) } })
   await write('/a', { ...reissued, ca: 'front-proxy', newKey: '/a.key' })
   const [made] = readCertificates(texts()['/a']!)
@@ -330,8 +336,16 @@ test('with a new key, copies and writes the key first, and keeps its owner and m
   ).toEqual([
     ['keepFile', '/a', 9],
     ['keepFile', '/a.key', 9],
-    ['writeFile', '/a.key', { replaces: 'anything', timeoutMs }],
-    ['writeFile', '/a', { replaces: { sha256: digest(pemOf(leaf)) }, mode: 0o640, timeoutMs }],
+    [
+      'writeFile',
+      '/a',
+      {
+        replaces: { sha256: digest(pemOf(leaf)) },
+        mode: 0o640,
+        key: { path: '/a.key', content: texts()['/a.key'] },
+        timeoutMs,
+      },
+    ],
   ])
 })
 
@@ -466,15 +480,40 @@ test('writes a certificate and key to the files that the kubeconfig references',
   expect([isOf(client!, 'new'), client!.publicKey.sha256]).toEqual([true, keyOf(texts()['/keys/admin.key']!)])
   expect([parts.user, parts.ca]).toEqual([user, both])
   expect(calls.filter(([what]) => what === 'writeFile').map(([, , , options]) => options)).toEqual([
-    { replaces: 'anything', timeoutMs },
-    { replaces: 'anything', timeoutMs },
+    {
+      replaces: 'anything',
+      key: { path: '/keys/admin.key', content: texts()['/keys/admin.key'] },
+      timeoutMs,
+    },
     { replaces: { sha256: digest(kubeconfig({ user })) }, mode: 0o640, timeoutMs },
   ])
-  // No copy delays the write of the certificate after that of its key.
-  const order = ['keepFile', 'keepFile', 'keepFile', 'writeFile', 'writeFile', 'writeFile']
+  const order = ['keepFile', 'keepFile', 'keepFile', 'writeFile', 'writeFile']
   expect(calls.map(([what]) => what).filter((what) => order.includes(String(what)))).toEqual(order)
   const kept = await written(kubeconfig({ user }))
   expect(Object.keys(kept.texts())).toEqual(['/etc/kubernetes/pki/admin.crt', conf])
+})
+
+test('keeps certificate and key in one file that the kubeconfig references for both', async () => {
+  const path = '/etc/kubernetes/admin.pem'
+  const user = { 'client-certificate': 'admin.pem', 'client-key': path }
+  const file = { [path]: `${pemOf(leaf)}${keyPem(leafKey)}` }
+  const kept = await written(kubeconfig({ user }), {}, file)
+  expect(Object.keys(kept.texts())).toEqual([path, conf])
+  expect(readCertificates(kept.texts()[path]!)[0]!.publicKey.sha256).toBe(leaf.publicKey.sha256)
+  expect(keyOf(kept.texts()[path]!)).toBe(leaf.publicKey.sha256)
+  const { texts } = await written(kubeconfig({ user }), { newKey: true }, file)
+  expect(keyOf(texts()[path]!)).toBe(readCertificates(texts()[path]!)[0]!.publicKey.sha256)
+  expect(keyOf(texts()[path]!)).not.toBe(leaf.publicKey.sha256)
+  await expect(written(kubeconfig({ user }), {}, { [path]: pemOf(leaf) })).rejects.toMatchObject({
+    message: `${path} on node "cp1" has no private key`,
+  })
+})
+
+test('writes the key in its file together with the kubeconfig that contains its certificate', async () => {
+  const user = { 'client-certificate-data': base64(pemOf(leaf)), 'client-key': '/keys/admin.key' }
+  const { texts, parts, calls } = await written(kubeconfig({ user }), { newKey: true })
+  expect(keyOf(texts()['/keys/admin.key']!)).toBe(readCertificates(parts.client!)[0]!.publicKey.sha256)
+  expect(calls.filter(([what]) => what === 'writeFile')).toHaveLength(1)
 })
 
 test('does not write to the certificate store of the kubelet when changing its kubeconfig', async () => {

@@ -2,12 +2,13 @@ import type { KeyObject } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { reissueLeaf } from '../ca/successor.ts'
 import { orUndefined } from '../errors/caught.ts'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
 import { currentOf } from '../kubeconfig/kubeconfig.ts'
 import { usableKubeconfig } from '../kubeconfig/open.ts'
 import { programOf } from '../pki/component-flags.ts'
-import type { Expected, FileContent, NodeAccess, ReadFile } from '../pki/node-access.ts'
+import type { Expected, FileContent, KeyOf, NodeAccess, ReadFile } from '../pki/node-access.ts'
 import { editStaticPod, readStaticPod } from '../pki/static-pod.ts'
 import { editUnit, unitCommands } from '../pki/systemd-unit.ts'
 import type { Content, WriteFile } from '../rotation/action.ts'
@@ -18,21 +19,24 @@ import type { CaName } from '../rotation/target.ts'
 import { textOf } from '../site/node-files.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { readCertificates, writeCertificates } from '../x509/certificate.ts'
-import { readPrivateKeyFile } from '../x509/keys.ts'
+import { isPrivateKeyLabel, readPrivateKeyFile } from '../x509/keys.ts'
 import { replacementKey, writePrivateKey } from '../x509/new-key.ts'
+import { readPem, writePem } from '../x509/pem.ts'
 import { verifySignature } from '../x509/signature.ts'
 import type { Parts } from './parts.ts'
 import { bundleOf } from './rotation-cas.ts'
 
 type ContentOf<Kind extends Content['kind']> = Extract<Content, { readonly kind: Kind }>
 
-/**
- * The content to write, and files to write before it in the same action. These keep their owner and mode, because a component that does
- * not run as root may read its key through the group; a new file gets mode 0600.
- */
+/** A file's new content, and the private key of its certificate if that has a file of its own. */
 interface Prepared {
   readonly text: string
-  readonly besides?: readonly { readonly path: string; readonly text: string }[]
+  readonly key?: KeyOf | undefined
+}
+
+/** The content to write, and a file to write before it in the same action. */
+interface PreparedAction extends Prepared {
+  readonly before?: Prepared & { readonly path: string }
 }
 
 /** Writes files on nodes: compares and copies the existing file first, and fills in secrets. */
@@ -90,14 +94,19 @@ export class FileWriting {
       )
       return
     }
-    const { text, besides = [] } = await this.prepare(action, content, now, node)
+    const { before, ...its } = await this.prepare(action, content, now, node)
     if (now.found === 'absent') await makeFolderOf(node, path)
-    // All copies first: a client that reads certificate and key between their two writes finds two that do not match.
-    for (const { path: also } of besides) await this.parts.copies.keepFile(name, also, phase)
-    for (const { path: also, text: its } of besides)
-      await node.writeFile(also, its, { replaces: 'anything', ...call })
+    // All copies come before the first write, so that none delays the certificate after its key.
+    for (const also of [before?.key?.path, before?.path, its.key?.path])
+      if (also !== undefined) await this.parts.copies.keepFile(name, also, phase)
+    if (before !== undefined)
+      await node.writeFile(before.path, before.text, {
+        replaces: 'anything',
+        ...given({ key: before.key }),
+        ...call,
+      })
     await inDriftWords(this.parts.table, action, () =>
-      node.writeFile(path, text, { replaces: bytesOf(now), mode, ...call }),
+      node.writeFile(path, its.text, { replaces: bytesOf(now), mode, ...given({ key: its.key }), ...call }),
     )
   }
 
@@ -106,7 +115,7 @@ export class FileWriting {
     content: Exclude<Content, { readonly kind: 'copies' | 'copies-over' | 'copy' | 'link' | 'nothing' }>,
     now: FileContent,
     node: NodeAccess,
-  ): Promise<Prepared> {
+  ): Promise<PreparedAction> {
     switch (content.kind) {
       case 'certificates':
         return { text: await this.bundle(content.certificates) }
@@ -145,8 +154,7 @@ export class FileWriting {
     }
     if (newKey === undefined) return { text: await textWith() }
     const key = replacementKey(leaf.publicKey, keyType)
-    const besides = [{ path: newKey, text: writePrivateKey(key, 'kubernetes') }]
-    return { text: await textWith(key), besides }
+    return { text: await textWith(key), key: { path: newKey, content: writePrivateKey(key, 'kubernetes') } }
   }
 
   /**
@@ -156,7 +164,7 @@ export class FileWriting {
     { caData, reissue, newKey, keyType }: Omit<ContentOf<'kubeconfig'>, 'kind'>,
     now: ReadFile,
     node: NodeAccess,
-  ): Promise<Prepared> {
+  ): Promise<PreparedAction> {
     const text = textOf(now)
     const { cluster, user } = await currentIn(now, node.name)
     const caFile = cluster?.certificateAuthority?.file
@@ -175,19 +183,22 @@ export class FileWriting {
     const key = newKey ? replacementKey(leaf.publicKey, keyType) : undefined
     const reissued = writeCertificates([reissueLeaf(leaf, signingCa, this.parts.cas.issuing(), key)])
     const keyText = key === undefined ? undefined : writePrivateKey(key, 'kubernetes')
-    const keyFile = user.clientKey?.file
-    const besides = [
-      ...(keyText === undefined || keyFile === undefined
-        ? []
-        : [{ path: beside(now.path, keyFile), text: keyText }]),
-      ...(certificateFile === undefined ? [] : [{ path: beside(now.path, certificateFile), text: reissued }]),
-    ]
+    const certificatePath = certificateFile === undefined ? undefined : beside(now.path, certificateFile)
+    const keyPath = user.clientKey?.file === undefined ? undefined : beside(now.path, user.clientKey.file)
     const changed = {
       name: user.name,
-      ...(certificateFile === undefined && { clientCertificate: { data: Buffer.from(reissued) } }),
-      ...(keyText !== undefined && keyFile === undefined && { clientKey: { data: Buffer.from(keyText) } }),
+      ...(certificatePath === undefined && { clientCertificate: { data: Buffer.from(reissued) } }),
+      ...(keyText !== undefined && keyPath === undefined && { clientKey: { data: Buffer.from(keyText) } }),
     }
-    return { text: await editKubeconfig(text, { clusters, users: [changed] }, now.path), besides }
+    const edited = await editKubeconfig(text, { clusters, users: [changed] }, now.path)
+    if (certificatePath === keyPath && certificatePath !== undefined) {
+      const both = `${reissued}${keyText ?? (await privateKeyIn(node, certificatePath))}`
+      return { text: edited, before: { path: certificatePath, text: both } }
+    }
+    const itsKey =
+      keyText === undefined || keyPath === undefined ? undefined : { path: keyPath, content: keyText }
+    if (certificatePath === undefined) return { text: edited, key: itsKey }
+    return { text: edited, before: { path: certificatePath, text: reissued, key: itsKey } }
   }
 
   private async contains(node: NodeAccess, path: string, certificates: readonly Digest[]): Promise<boolean> {
@@ -306,6 +317,16 @@ async function clientOf(file: ReadFile, node: string): Promise<Certificate | und
 
 async function currentIn({ path, content }: ReadFile, node: string): Promise<ReturnType<typeof currentOf>> {
   return currentOf((await usableKubeconfig(content, `${node}:${path}`)).kubeconfig)
+}
+
+/** Returns the private key, as PEM, of a file that also contains its certificate. Throws KCERT_X509_MALFORMED if it has none. */
+async function privateKeyIn(node: NodeAccess, path: string): Promise<string> {
+  const [file] = await node.readFiles([path])
+  const { blocks } = readPem(file?.found === 'file' ? file.content : '')
+  const key = blocks.find(({ label }) => isPrivateKeyLabel(label))
+  if (key === undefined)
+    throw new KcertError('KCERT_X509_MALFORMED', `${path} on node "${node.name}" has no private key`)
+  return writePem(key.label, key.der)
 }
 
 /** Returns the path of a file that a kubeconfig references: absolute, or relative to the folder of the kubeconfig. */

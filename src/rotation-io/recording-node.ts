@@ -24,6 +24,8 @@ export type RecordedChange =
       readonly mode: number | undefined
       /** The bytes, or a file on the node that contains them. */
       readonly content: Uint8Array | { readonly from: string }
+      /** True for the private key of the certificate that the next change writes: one script line writes both. */
+      readonly isKeyOfNext?: true
     }
   | { readonly kind: 'link'; readonly path: string; readonly to: string; readonly replaces: Expected }
   | { readonly kind: 'remove'; readonly path: string; readonly holds: Expected }
@@ -71,7 +73,7 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     path: string,
     content: Buffer,
     { replaces, mode }: WriteOptions,
-    from?: string,
+    of: { readonly from?: string; readonly isKeyOfNext?: true } = {},
   ): Promise<Written> => {
     const before = await read(path, {})
     const sha256 = hash('sha256', content)
@@ -80,8 +82,9 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     const said = { path, sha256, before: wasThere?.sha256 ?? ('absent' as const) }
     if (isSame) return { ...said, changed: false }
     overlay.set(path, { content, mode: mode ?? wasThere?.mode ?? 0o600 })
+    const { from, ...rest } = of
     const source = from === undefined ? content : { from }
-    changes.push({ kind: 'write', path, replaces, sha256, mode, content: source })
+    changes.push({ kind: 'write', path, replaces, sha256, mode, content: source, ...rest })
     return { ...said, changed: true }
   }
   const refuse = (): never => {
@@ -102,11 +105,16 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     unit: (name, call) => node.unit(name, call),
     run: refuse,
     restartUnit: refuse,
-    writeFile: (path, content, options) => write(path, Buffer.from(content as Uint8Array), options),
+    async writeFile(path, content, { key, ...options }) {
+      if (key !== undefined) {
+        await write(key.path, Buffer.from(key.content), { replaces: 'anything' }, { isKeyOfNext: true })
+      }
+      return write(path, Buffer.from(content as Uint8Array), options)
+    },
     async copyFile(from, to, options) {
       const file = await read(from, {})
       if (file.found !== 'file') throw new TypeError(`${from} does not exist`)
-      return write(to, Buffer.from(file.content), options, from)
+      return write(to, Buffer.from(file.content), options, { from })
     },
     async linkFile(path, target, { replaces }) {
       const before = await read(path, {})

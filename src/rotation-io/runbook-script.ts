@@ -41,7 +41,8 @@ export function nodeRunbook(facts: ScriptFacts, changes: readonly ScriptedChange
   const checks: string[] = [...states].flatMap(([path, { first, after }]) =>
     first === 'any' ? [] : [`check ${words([path, first, ...after])}`],
   )
-  const steps = changes.map((change, index): string => {
+  let keyWords: readonly string[] = []
+  const steps = changes.flatMap((change, index): string | readonly string[] => {
     if (change.kind === 'restart') return restartLine(change)
     if (change.kind === 'make-folder') return `folder ${words([change.path, change.mode.toString(8)])}`
     if (change.kind === 'remove-folder') return `empty ${words([change.path])}`
@@ -59,7 +60,13 @@ export function nodeRunbook(facts: ScriptFacts, changes: readonly ScriptedChange
     const name = String(contents.length + 1).padStart(3, '0')
     contents.push({ name, content, isPrivate: mode === undefined || (mode & 0o077) === 0 })
     checks.push(`have ${words([name, sha256, path, `sum:${sha256}`, ...later])}`)
-    return `${past}put ${words([path, wanted(replaces), sha256, modeWord, name])}`
+    if (change.isKeyOfNext) {
+      keyWords = [path, sha256, name]
+      return []
+    }
+    const [put, key] = keyWords.length === 0 ? ['put', keyWords] : ['pair', keyWords]
+    keyWords = []
+    return `${past}${put} ${words([...key, path, wanted(replaces), sha256, modeWord, name])}`
   })
   const privates = contents.filter(({ isPrivate }) => isPrivate).map(({ name }) => name)
   const text = [
@@ -211,6 +218,12 @@ act() {
 
 # PATH EXPECTED SHA256 MODE|'' NAME
 put() { P=$1; act "wrote $1" kc_write "$R$1" "$(nonce)" "$2" "$3" "$4" '' "$H/$5"; }
+
+# KEY SHA256 NAME, and the words of put for its certificate
+pair() {
+  P=$4
+  act "wrote $1 and $4" kc_write_pair "$R$1" "$2" "$H/$3" "$R$4" "$(nonce)" "$5" "$6" "$7" '' "$H/$8"
+}
 
 # FROM PATH EXPECTED SHA256 MODE|''
 copy() { P=$2; act "copied $1" kc_write "$R$2" "$(nonce)" "$3" "$4" "$5" '' "$R$1"; }

@@ -176,6 +176,55 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(statSync(at('f')).ino).toBe(ino)
     })
 
+    test('replaces a key and its certificate together, and keeps modes and links', async () => {
+      mkdirSync(at('real'))
+      for (const [name, mode] of [
+        ['a.key', 0o640],
+        ['a.crt', 0o644],
+        ['real/b.crt', 0o600],
+      ] as const) {
+        writeFileSync(at(name), 'old')
+        chmodSync(at(name), mode)
+      }
+      symlinkSync('real/b.crt', at('b.crt'))
+      const options = { replaces: { sha256: sha256('old') } }
+      const written = await node.writeFile(at('a.crt'), 'cert', {
+        ...options,
+        key: { path: at('a.key'), content: 'key' },
+      })
+      expect(written).toMatchObject({ path: at('a.crt'), changed: true, before: sha256('old') })
+      await node.writeFile(at('b.crt'), 'cert', { ...options, key: { path: at('b.key'), content: 'key' } })
+      const states = ['a.crt', 'a.key', 'b.key', 'real/b.crt'].map((name) => [
+        readFileSync(at(name), 'utf8'),
+        statSync(at(name)).mode & 0o7777,
+      ])
+      expect(states).toEqual([
+        ['cert', 0o644],
+        ['key', 0o640],
+        ['key', 0o600],
+        ['cert', 0o600],
+      ])
+      expect(lstatSync(at('b.crt')).isSymbolicLink()).toBe(true)
+      expect(readdirSync(here).sort()).toEqual(['a.crt', 'a.key', 'b.crt', 'b.key', 'real'])
+      expect(readdirSync(at('real'))).toEqual(['b.crt'])
+    })
+
+    test('replaces neither a key nor its certificate when the certificate has changed', async () => {
+      for (const name of ['a.crt', 'a.key']) writeFileSync(at(name), 'edited')
+      const key = { path: at('a.key'), content: 'key' }
+      await expect(
+        node.writeFile(at('a.crt'), 'cert', { replaces: { sha256: sha256('old') }, key }),
+      ).rejects.toMatchObject({ code: 'KCERT_NODE_FILE_CHANGED' })
+      await expect(
+        node.writeFile(at('a.crt'), 'cert', {
+          replaces: 'anything',
+          key: { ...key, path: at('none/a.key') },
+        }),
+      ).rejects.toMatchObject({ code: 'KCERT_NODE_FILE_NOT_WRITTEN' })
+      for (const name of ['a.crt', 'a.key']) expect(readFileSync(at(name), 'utf8')).toBe('edited')
+      expect(readdirSync(here).sort()).toEqual(['a.crt', 'a.key'])
+    })
+
     test.each([
       ['another content', () => writeFileSync(at('f'), 'edited'), { sha256: sha256('old') }],
       ['nothing', () => {}, { sha256: sha256('old') }],
@@ -216,7 +265,9 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
     test('the next write removes old leftovers of a killed shell', async () => {
       writeFileSync(at('.kcert.aaaa.kcert-tmp'), 'a key')
       writeFileSync(at('.kcert.bbbb.kcert-tmp'), 'somebody is writing')
-      utimesSync(at('.kcert.aaaa.kcert-tmp'), 0, 0)
+      mkdirSync(at('.kcert.aaaab.kcert-tmp'))
+      writeFileSync(at('.kcert.aaaab.kcert-tmp/a.key'), 'a key')
+      for (const name of ['.kcert.aaaa.kcert-tmp', '.kcert.aaaab.kcert-tmp']) utimesSync(at(name), 0, 0)
       await node.writeFile(at('f'), 'x', { replaces: 'absent' })
       expect(readdirSync(here)).toEqual(['.kcert.bbbb.kcert-tmp', 'f'])
     })

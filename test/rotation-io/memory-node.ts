@@ -62,8 +62,18 @@ export class MemoryNode {
       }),
       removeFolder: async () => {},
       makeFolder: async () => {},
-      writeFile: async (path: string, content: string, options: WriteOptions) =>
-        this.write(path, Buffer.from(content), options),
+      writeFile: async (
+        path: string,
+        content: string,
+        { key, ...options }: Parameters<NodeAccess['writeFile']>[2],
+      ) => {
+        // One write for both: it stops before the pair or after it.
+        if (key !== undefined && this.writesLeft > 0) {
+          this.write(key.path, Buffer.from(key.content), { replaces: 'anything' })
+          this.writesLeft++
+        }
+        this.write(path, Buffer.from(content), options)
+      },
       copyFile: async (from: string, to: string, options: WriteOptions) =>
         this.write(to, this.files.get(this.leads(from))!.content, options),
       linkFile: async (path: string, to: string) => this.link(path, to),

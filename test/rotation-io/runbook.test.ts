@@ -41,6 +41,8 @@ function makeRoot(): string {
     chmodSync(join(root, path), mode)
   }
   put(`${pki}/ca.crt`, 'old\n', 0o644)
+  put(`${pki}/api.crt`, 'old leaf\n', 0o644)
+  put(`${pki}/api.key`, 'old key\n', 0o640)
   put('/etc/kubernetes/admin.conf', 'admin\n', 0o600)
   put('/var/lib/kubelet/pki/kubelet-client-1.pem', 'pair\n', 0o600)
   symlinkSync('kubelet-client-1.pem', join(root, '/var/lib/kubelet/pki/kubelet-client-current.pem'))
@@ -64,6 +66,11 @@ async function changesOn(root: string): Promise<ScriptedChange[]> {
   await node.makeFolder(`${pki}/kcert`, { mode: 0o755 })
   await node.writeFile(`${pki}/kcert/ca.key`, key, { replaces: 'absent', mode: 0o600 })
   await node.writeFile(`${pki}/ca.crt`, 'old\nnew\n', { replaces: { sha256: digest('old\n') } })
+  const replaces = { sha256: digest('old leaf\n') }
+  await node.writeFile(`${pki}/api.crt`, 'leaf\n', {
+    replaces,
+    key: { path: `${pki}/api.key`, content: key },
+  })
   await node.writeFile(`${client}/kubelet-client-2.pem`, key, { replaces: 'absent', mode: 0o600 })
   await node.linkFile(`${client}/kubelet-client-current.pem`, 'kubelet-client-2.pem', {
     replaces: { linkTarget: 'kubelet-client-1.pem' },
@@ -153,6 +160,8 @@ test.each(shells)(
     expect(tree).toMatchObject({
       'etc/kubernetes/pki/ca.crt': '644 old\nnew\n',
       'etc/kubernetes/pki/kcert/ca.key': `600 ${key}`,
+      'etc/kubernetes/pki/api.crt': '644 leaf\n',
+      'etc/kubernetes/pki/api.key': `640 ${key}`,
       'var/lib/kubelet/pki/kubelet-client-current.pem': '-> kubelet-client-2.pem',
       [`var/lib/kcert/copies/${digest('old\n')}`]: '600 old\n',
     })
