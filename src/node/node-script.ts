@@ -276,14 +276,14 @@ kc_write() {
   kc_wrote
 }
 
-# KEY SHA256 FROM|'' and the words of kc_write. The input is the private key, a dash, and its certificate. Programs read both for
+# KEY EXPECTED SHA256 FROM|'' and the words of kc_write. The input is the private key, a dash, and its certificate. Programs read both for
 # each new connection, so one mv renames both: the key first, because a run that finds the new certificate considers the pair done.
 kc_write_pair() {
   all=$D k= b=
   D=\${all%%-*}
-  kc_stage "$1" "$5k" any "$2" '' '' "$3"
+  kc_stage "$1" "$6k" "$2" "$3" '' '' "$4"
   k=$t kf=$f kd=$d
-  shift 3
+  shift 4
   D=\${all#*-}
   kc_stage "$@"
   kc_still

@@ -1,7 +1,15 @@
 import { posix } from 'node:path'
 import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import type { Expected, FileContent, FileFacts, NodeAccess, NodeCall } from '../pki/node-access.ts'
+import type {
+  CopiedKey,
+  Expected,
+  FileContent,
+  FileFacts,
+  KeyOf,
+  NodeAccess,
+  NodeCall,
+} from '../pki/node-access.ts'
 import { writeFailure } from './write-failure.ts'
 
 /** As in Linux (path_resolution(7)): a path with more symbolic links than this is a loop. */
@@ -109,6 +117,11 @@ export function rootedNode(node: NodeAccess, root: string): NodeAccess {
     throw writeFailure(node.name, path, 'changed', state)
   }
 
+  const ledKey = async <Key extends KeyOf | CopiedKey>(key: Key, call?: NodeCall): Promise<Key> => {
+    const { to, replaces } = await written(key.path, key.replaces, call)
+    return { ...key, path: to, replaces }
+  }
+
   const matches = async (pattern: string, call?: NodeCall): Promise<string[]> => {
     const at = pattern.search(/[*?[]/)
     const head = at === -1 ? pattern : pattern.slice(0, at)
@@ -149,13 +162,21 @@ export function rootedNode(node: NodeAccess, root: string): NodeAccess {
     },
     writeFile: async (path, content, options) => {
       const { to, replaces } = await written(path, options.replaces, options)
-      const key = options.key && { ...options.key, path: await led(options.key.path, options) }
+      const key = options.key && (await ledKey(options.key, options))
       const done = await node.writeFile(to, content, { ...options, replaces, ...given({ key }) })
       return { ...done, path: outside(done.path) }
     },
     copyFile: async (from, path, options) => {
       const { to, replaces } = await written(path, options.replaces, options)
-      const done = await node.copyFile(await led(from, options), to, { ...options, replaces })
+      const key = options.key && {
+        ...(await ledKey(options.key, options)),
+        from: await led(options.key.from, options),
+      }
+      const done = await node.copyFile(await led(from, options), to, {
+        ...options,
+        replaces,
+        ...given({ key }),
+      })
       return { ...done, path: outside(done.path) }
     },
     linkFile: async (path, target, options) => node.linkFile(await named(path, options), target, options),

@@ -4,6 +4,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type {
   ClockReading,
   ComponentName,
+  CopiedKey,
   Expected,
   FileContent,
   FileFacts,
@@ -126,13 +127,17 @@ class ShellNode implements NodeAccess {
         why: `kcert writes at most ${largestWrite / 1024 / 1024} MiB to a file on a node`,
       })
     }
-    return this.write(path, hash('sha256', bytes), options, bytes, '')
+    const { key, ...others } = options
+    if (key === undefined) return this.write(path, hash('sha256', bytes), others, encodeContent(bytes), '')
+    const its = { ...key, from: '', sha256: hash('sha256', key.content) }
+    const both = `${encodeContent(key.content)}-${encodeContent(bytes)}`
+    return this.write(path, hash('sha256', bytes), { ...others, key: its }, both, '')
   }
 
   async copyFile(
     from: string,
     to: string,
-    { sha256, ...options }: WriteOptions & { sha256: Sha256 },
+    { sha256, ...options }: WriteOptions & { sha256: Sha256; key?: CopiedKey },
   ): Promise<Written> {
     return this.write(to, sha256, options, '', checkedPath(from))
   }
@@ -223,22 +228,20 @@ class ShellNode implements NodeAccess {
   private async write(
     path: string,
     sha256: Sha256,
-    { replaces, mode, owner, key, ...call }: WriteOptions & { readonly key?: KeyOf },
-    content: Uint8Array | string,
+    { replaces, mode, owner, key, ...call }: WriteOptions & { readonly key?: CopiedKey },
+    input: string,
     from: string,
   ): Promise<Written> {
     const words = [
       ...(key === undefined
         ? ['kc_write']
-        : ['kc_write_pair', checkedPath(key.path), hash('sha256', key.content), '']),
+        : ['kc_write_pair', checkedPath(key.path), wanted(key.replaces), key.sha256, key.from]),
       ...[checkedPath(path), nonce(), wanted(replaces), sha256],
       mode === undefined ? '' : mode.toString(8),
       owner === undefined ? '' : `${owner.uid}:${owner.gid}`,
       from,
     ]
-    const input = encodeContent(content)
-    const both = key === undefined ? input : `${encodeContent(key.content)}-${input}`
-    const { records } = await this.change(words, path, call, both)
+    const { records } = await this.change(words, path, call, input)
     const said = new Map(records.map(({ name, rest }) => [name, rest]))
     const changed = said.has('wrote')
     return {

@@ -86,13 +86,22 @@ export interface WriteOptions extends NodeCall {
 }
 
 /**
- * The private key of a certificate. It replaces any content and keeps mode and owner of its file; a new file gets mode 0600. It is
- * renamed directly before the certificate, in less than a millisecond when both are in one folder, because Go programs read the
- * pair at each new connection.
+ * The private key of a certificate. It keeps mode and owner of its file; a new file gets mode 0600. It is renamed directly before
+ * the certificate, in less than a millisecond when both are in one folder, because Go programs read the pair at each new connection.
  */
-export interface KeyOf {
+interface KeyFile {
   readonly path: string
+  readonly replaces: Expected
+}
+
+export interface KeyOf extends KeyFile {
   readonly content: string
+}
+
+/** A key with the content of another file on the node. */
+export interface CopiedKey extends KeyFile {
+  readonly from: string
+  readonly sha256: Sha256
 }
 
 export interface Written {
@@ -224,7 +233,11 @@ export interface NodeAccess {
    * Like writeFile, with the content of another file on the node, which does not leave the node. Throws when that content does
    * not match `sha256`.
    */
-  copyFile(from: string, to: string, options: WriteOptions & { readonly sha256: Sha256 }): Promise<Written>
+  copyFile(
+    from: string,
+    to: string,
+    options: WriteOptions & { readonly sha256: Sha256; readonly key?: CopiedKey },
+  ): Promise<Written>
   /** Makes a path a symbolic link, atomically. Returns whether it changed. */
   linkFile(
     path: string,

@@ -283,6 +283,31 @@ test('creates links and copies on the node', async () => {
   ])
 })
 
+test('restores a key with its certificate in one call, after copying both', async () => {
+  const { write, calls } = writing({ files: { '/f/a.crt': 'x' } })
+  const [sha256, ofKey] = [digest('y'), digest('z')]
+  const copyOf = (one: string) => `/var/lib/kcert/copies/by-digest/${one}`
+  const key = { path: '/f/a.key', replaces: digest('k'), digest: ofKey }
+  await write('/f/a.crt', { kind: 'copy', digest: sha256, key })
+  expect(calls).toEqual([
+    ['keepFile', 'cp1', '/f/a.crt', 9],
+    ['keepFile', 'cp1', '/f/a.key', 9],
+    ['makeFolder', '/f', { mode: 0o755 }],
+    [
+      'copyFile',
+      copyOf(sha256),
+      '/f/a.crt',
+      {
+        sha256,
+        replaces: { sha256: digest('x') },
+        mode: 0o640,
+        key: { path: '/f/a.key', replaces: { sha256: digest('k') }, from: copyOf(ofKey), sha256: ofKey },
+        timeoutMs,
+      },
+    ],
+  ])
+})
+
 test.each([
   ['cluster', 'old', testCas.old],
   ['cluster', 'new', testCas.new],
@@ -342,7 +367,7 @@ test('with a new key, copies the key first, and writes both in one call', async 
       {
         replaces: { sha256: digest(pemOf(leaf)) },
         mode: 0o640,
-        key: { path: '/a.key', content: texts()['/a.key'] },
+        key: { path: '/a.key', replaces: 'anything', content: texts()['/a.key'] },
         timeoutMs,
       },
     ],
@@ -482,7 +507,7 @@ test('writes a certificate and key to the files that the kubeconfig references',
   expect(calls.filter(([what]) => what === 'writeFile').map(([, , , options]) => options)).toEqual([
     {
       replaces: 'anything',
-      key: { path: '/keys/admin.key', content: texts()['/keys/admin.key'] },
+      key: { path: '/keys/admin.key', replaces: 'anything', content: texts()['/keys/admin.key'] },
       timeoutMs,
     },
     { replaces: { sha256: digest(kubeconfig({ user })) }, mode: 0o640, timeoutMs },

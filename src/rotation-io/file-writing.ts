@@ -87,10 +87,23 @@ export class FileWriting {
       return
     }
     if (content.kind === 'copy') {
-      const from = copyPath(content.digest)
+      const { digest: sha256, key: of } = content
+      const key = of && {
+        path: of.path,
+        replaces: expectedOf(of.replaces),
+        from: copyPath(of.digest),
+        sha256: of.digest,
+      }
+      if (key !== undefined) await this.parts.copies.keepFile(name, key.path, phase)
       await makeFolderOf(node, path)
       await inDriftWords(this.parts.table, action, () =>
-        node.copyFile(from, path, { sha256: content.digest, replaces: bytesOf(now), mode, ...call }),
+        node.copyFile(copyPath(sha256), path, {
+          sha256,
+          replaces: bytesOf(now),
+          mode,
+          ...given({ key }),
+          ...call,
+        }),
       )
       return
     }
@@ -154,7 +167,10 @@ export class FileWriting {
     }
     if (newKey === undefined) return { text: await textWith() }
     const key = replacementKey(leaf.publicKey, keyType)
-    return { text: await textWith(key), key: { path: newKey, content: writePrivateKey(key, 'kubernetes') } }
+    return {
+      text: await textWith(key),
+      key: { path: newKey, replaces: 'anything', content: writePrivateKey(key, 'kubernetes') },
+    }
   }
 
   /**
@@ -196,7 +212,9 @@ export class FileWriting {
       return { text: edited, before: { path: certificatePath, text: both } }
     }
     const itsKey =
-      keyText === undefined || keyPath === undefined ? undefined : { path: keyPath, content: keyText }
+      keyText === undefined || keyPath === undefined
+        ? undefined
+        : { path: keyPath, replaces: 'anything' as const, content: keyText }
     if (certificatePath === undefined) return { text: edited, key: itsKey }
     return { text: edited, before: { path: certificatePath, text: reissued, key: itsKey } }
   }
@@ -297,7 +315,11 @@ function digestOf(file: FileContent): Digest | 'absent' {
 }
 
 function bytesOf(file: FileContent): Expected {
-  return file.found === 'file' ? { sha256: file.sha256 } : 'absent'
+  return expectedOf(digestOf(file))
+}
+
+function expectedOf(digest: Digest | 'absent'): Expected {
+  return digest === 'absent' ? digest : { sha256: digest }
 }
 
 /** Returns the target of a link, or the digest of a file. */

@@ -87,6 +87,11 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     changes.push({ kind: 'write', path, replaces, sha256, mode, content: source, ...rest })
     return { ...said, changed: true }
   }
+  const contentOf = async (from: string): Promise<Buffer> => {
+    const file = await read(from, {})
+    if (file.found !== 'file') throw new TypeError(`${from} does not exist`)
+    return Buffer.from(file.content)
+  }
   const refuse = (): never => {
     throw new TypeError('a recorded node runs no commands')
   }
@@ -107,14 +112,19 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     restartUnit: refuse,
     async writeFile(path, content, { key, ...options }) {
       if (key !== undefined) {
-        await write(key.path, Buffer.from(key.content), { replaces: 'anything' }, { isKeyOfNext: true })
+        await write(key.path, Buffer.from(key.content), { replaces: key.replaces }, { isKeyOfNext: true })
       }
       return write(path, Buffer.from(content as Uint8Array), options)
     },
-    async copyFile(from, to, options) {
-      const file = await read(from, {})
-      if (file.found !== 'file') throw new TypeError(`${from} does not exist`)
-      return write(to, Buffer.from(file.content), options, { from })
+    async copyFile(from, to, { key, ...options }) {
+      if (key !== undefined)
+        await write(
+          key.path,
+          await contentOf(key.from),
+          { replaces: key.replaces },
+          { from: key.from, isKeyOfNext: true },
+        )
+      return write(to, await contentOf(from), options, { from })
     },
     async linkFile(path, target, { replaces }) {
       const before = await read(path, {})

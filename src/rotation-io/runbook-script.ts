@@ -52,21 +52,18 @@ export function nodeRunbook(facts: ScriptFacts, changes: readonly ScriptedChange
       return `${past}link ${words([change.path, change.to, wanted(change.replaces)])}`
     }
     if (change.kind === 'remove') return `${past}remove ${words([change.path, wanted(change.holds)])}`
-    const { path, replaces, sha256, mode, content } = change
-    const modeWord = mode === undefined ? '' : mode.toString(8)
-    if ('from' in content) {
-      return `${past}copy ${words([content.from, path, wanted(replaces), sha256, modeWord])}`
+    const { path, replaces, sha256, mode, content, isKeyOfNext } = change
+    const file = [path, wanted(replaces), sha256]
+    let from = 'from' in content ? content.from : ''
+    if (!('from' in content)) {
+      from = String(contents.length + 1).padStart(3, '0')
+      contents.push({ name: from, content, isPrivate: mode === undefined || (mode & 0o077) === 0 })
+      checks.push(`have ${words([from, sha256, path, `sum:${sha256}`, ...later])}`)
     }
-    const name = String(contents.length + 1).padStart(3, '0')
-    contents.push({ name, content, isPrivate: mode === undefined || (mode & 0o077) === 0 })
-    checks.push(`have ${words([name, sha256, path, `sum:${sha256}`, ...later])}`)
-    if (change.isKeyOfNext) {
-      keyWords = [path, sha256, name]
-      return []
-    }
-    const [put, key] = keyWords.length === 0 ? ['put', keyWords] : ['pair', keyWords]
-    keyWords = []
-    return `${past}${put} ${words([...key, path, wanted(replaces), sha256, modeWord, name])}`
+    const key = keyWords
+    keyWords = isKeyOfNext ? [...file, from] : []
+    if (isKeyOfNext) return []
+    return `${past}${key.length === 0 ? 'put' : 'pair'} ${words([...key, ...file, mode === undefined ? '' : mode.toString(8), from])}`
   })
   const privates = contents.filter(({ isPrivate }) => isPrivate).map(({ name }) => name)
   const text = [
@@ -216,17 +213,22 @@ act() {
   case $out in wrote* | removed*) say "$a" ;; esac
 }
 
-# PATH EXPECTED SHA256 MODE|'' NAME
-put() { P=$1; act "wrote $1" kc_write "$R$1" "$(nonce)" "$2" "$3" "$4" '' "$H/$5"; }
+# NAME beside this script, or the path of a file on the node
+source_of() { case $1 in /*) echo "$R$1" ;; *) echo "$H/$1" ;; esac; }
 
-# KEY SHA256 NAME, and the words of put for its certificate
-pair() {
-  P=$4
-  act "wrote $1 and $4" kc_write_pair "$R$1" "$2" "$H/$3" "$R$4" "$(nonce)" "$5" "$6" "$7" '' "$H/$8"
+# PATH EXPECTED SHA256 MODE|'' SOURCE
+put() {
+  P=$1
+  case $5 in /*) set -- "$@" "copied $5" ;; *) set -- "$@" "wrote $1" ;; esac
+  act "$6" kc_write "$R$1" "$(nonce)" "$2" "$3" "$4" '' "$(source_of "$5")"
 }
 
-# FROM PATH EXPECTED SHA256 MODE|''
-copy() { P=$2; act "copied $1" kc_write "$R$2" "$(nonce)" "$3" "$4" "$5" '' "$R$1"; }
+# KEY EXPECTED SHA256 SOURCE, and the words of put for its certificate
+pair() {
+  P="$5 or $1"
+  act "wrote $1 and $5" kc_write_pair "$R$1" "$2" "$3" "$(source_of "$4")" \\
+    "$R$5" "$(nonce)" "$6" "$7" "$8" '' "$(source_of "$9")"
+}
 
 # PATH TARGET EXPECTED
 link() { P=$1; act "linked $1" kc_link "$R$1" "$(nonce)" "$2" "$3"; }

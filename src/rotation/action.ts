@@ -53,10 +53,15 @@ export type Content =
   | { readonly kind: 'copies'; readonly of: readonly CopiedFile[] }
   /** The index of the copies under another name: the rotation is finished, and the next one creates its own index. */
   | { readonly kind: 'copies-over' }
-  /** The bytes of a copy on the same node. */
-  | { readonly kind: 'copy'; readonly digest: Digest }
+  /** The bytes of a copy on the same node, and of another copy for the key of the certificate. */
+  | { readonly kind: 'copy'; readonly digest: Digest; readonly key?: RestoredKey }
   | { readonly kind: 'link'; readonly to: string }
   | { readonly kind: 'nothing' }
+
+/** A private key to restore together with its certificate, because programs read the two for each new connection. */
+export interface RestoredKey extends Pick<WriteFile, 'path' | 'replaces'> {
+  readonly digest: Digest
+}
 
 /** A file before it is copied, with the facts that its copy records. */
 export interface CopiedFile extends Pick<CopySnapshot, 'digest' | 'flags' | 'version'> {

@@ -61,7 +61,12 @@ function fileLines(action: WriteFile, observed: Snapshot, target: Target): reado
     case 'copies-over':
       return ['the copies stay; the next rotation creates its own']
     case 'copy':
-      return [`+ the copy: sha256 ${content.digest.slice(0, 12)}`]
+      return [
+        `+ the copy: sha256 ${content.digest.slice(0, 12)}`,
+        ...(content.key === undefined
+          ? []
+          : [`+ ${content.key.path}: the copy: sha256 ${content.key.digest.slice(0, 12)}`]),
+      ]
     case 'link':
       return [...(file?.linksTo === undefined ? [] : [`- -> ${file.linksTo}`]), `+ -> ${content.to}`]
     case 'nothing':

@@ -577,8 +577,17 @@ export class SimulatedExecutor implements Executor {
         }
         return { pair: [signed.digest], key: signed.spki }
       }
-      case 'copy':
-        return this.cluster.files.get(`${node}:${copiesFolder}/by-digest/${content.digest}`)!.text
+      case 'copy': {
+        const copyOf = (digest: string) =>
+          this.cluster.files.get(`${node}:${copiesFolder}/by-digest/${digest}`)!.text
+        const { key } = content
+        if (key !== undefined) {
+          this.keepFile(node, key.path, phase)
+          const mode = this.cluster.files.get(`${node}:${key.path}`)?.mode ?? 0o600
+          this.cluster.write(node, key.path, copyOf(key.digest), mode)
+        }
+        return copyOf(content.digest)
+      }
       default:
         throw new Error(`no bytes for ${content.kind}`)
     }

@@ -190,10 +190,11 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       const options = { replaces: { sha256: sha256('old') } }
       const written = await node.writeFile(at('a.crt'), 'cert', {
         ...options,
-        key: { path: at('a.key'), content: 'key' },
+        key: { path: at('a.key'), content: 'key', ...options },
       })
       expect(written).toMatchObject({ path: at('a.crt'), changed: true, before: sha256('old') })
-      await node.writeFile(at('b.crt'), 'cert', { ...options, key: { path: at('b.key'), content: 'key' } })
+      const key = { path: at('b.key'), replaces: 'absent', content: 'key' } as const
+      await node.writeFile(at('b.crt'), 'cert', { ...options, key })
       const states = ['a.crt', 'a.key', 'b.key', 'real/b.crt'].map((name) => [
         readFileSync(at(name), 'utf8'),
         statSync(at(name)).mode & 0o7777,
@@ -211,7 +212,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
 
     test('replaces neither a key nor its certificate when the certificate has changed', async () => {
       for (const name of ['a.crt', 'a.key']) writeFileSync(at(name), 'edited')
-      const key = { path: at('a.key'), content: 'key' }
+      const key = { path: at('a.key'), replaces: 'anything', content: 'key' } as const
       await expect(
         node.writeFile(at('a.crt'), 'cert', { replaces: { sha256: sha256('old') }, key }),
       ).rejects.toMatchObject({ code: 'KCERT_NODE_FILE_CHANGED' })
@@ -221,6 +222,9 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
           key: { ...key, path: at('none/a.key') },
         }),
       ).rejects.toMatchObject({ code: 'KCERT_NODE_FILE_NOT_WRITTEN' })
+      await expect(
+        node.writeFile(at('a.crt'), 'cert', { replaces: 'anything', key: { ...key, replaces: 'absent' } }),
+      ).rejects.toMatchObject({ code: 'KCERT_NODE_FILE_CHANGED' })
       for (const name of ['a.crt', 'a.key']) expect(readFileSync(at(name), 'utf8')).toBe('edited')
       expect(readdirSync(here).sort()).toEqual(['a.crt', 'a.key'])
     })
@@ -270,6 +274,27 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       for (const name of ['.kcert.aaaa.kcert-tmp', '.kcert.aaaab.kcert-tmp']) utimesSync(at(name), 0, 0)
       await node.writeFile(at('f'), 'x', { replaces: 'absent' })
       expect(readdirSync(here)).toEqual(['.kcert.bbbb.kcert-tmp', 'f'])
+    })
+
+    test('copies a key and its certificate together, and refuses if either source has changed', async () => {
+      for (const name of ['a.crt', 'a.key']) writeFileSync(at(name), `new ${name}`)
+      for (const name of ['old.crt', 'old.key']) writeFileSync(at(name), name)
+      const replaces = { sha256: sha256('new a.key') }
+      const key = { path: at('a.key'), replaces, from: at('old.key'), sha256: sha256('old.key') }
+      const options = { replaces: { sha256: sha256('new a.crt') }, sha256: sha256('old.crt') }
+      for (const wrong of [
+        { ...options, key: { ...key, sha256: sha256('another') } },
+        { ...options, key, sha256: sha256('another') },
+      ]) {
+        await expect(node.copyFile(at('old.crt'), at('a.crt'), wrong)).rejects.toMatchObject({
+          code: 'KCERT_NODE_FILE_NOT_WRITTEN',
+        })
+        expect(readFileSync(at('a.key'), 'utf8')).toBe('new a.key')
+      }
+      await node.copyFile(at('old.crt'), at('a.crt'), { ...options, key })
+      expect(readFileSync(at('a.key'), 'utf8')).toBe('old.key')
+      expect(readFileSync(at('a.crt'), 'utf8')).toBe('old.crt')
+      expect(readdirSync(here).sort()).toEqual(['a.crt', 'a.key', 'old.crt', 'old.key'])
     })
 
     test('copies a file on the node, and refuses if the source has changed', async () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
 import type {
+  Expected,
   FileContent,
   NodeAccess,
   PodProcess,
@@ -66,16 +67,20 @@ export class MemoryNode {
         path: string,
         content: string,
         { key, ...options }: Parameters<NodeAccess['writeFile']>[2],
+      ) =>
+        this.writeBoth(key && { ...key, content: Buffer.from(key.content) }, () =>
+          this.write(path, Buffer.from(content), options),
+        ),
+      copyFile: async (
+        from: string,
+        to: string,
+        { key, ...options }: Parameters<NodeAccess['copyFile']>[2],
       ) => {
-        // One write for both: it stops before the pair or after it.
-        if (key !== undefined && this.writesLeft > 0) {
-          this.write(key.path, Buffer.from(key.content), { replaces: 'anything' })
-          this.writesLeft++
-        }
-        this.write(path, Buffer.from(content), options)
+        const contentOf = (path: string) => this.files.get(this.leads(path))!.content
+        this.writeBoth(key && { ...key, content: contentOf(key.from) }, () =>
+          this.write(to, contentOf(from), options),
+        )
       },
-      copyFile: async (from: string, to: string, options: WriteOptions) =>
-        this.write(to, this.files.get(this.leads(from))!.content, options),
       linkFile: async (path: string, to: string) => this.link(path, to),
       removeFile: async (path: string) => this.files.delete(path),
       restartUnit: async (unit: string) => this.restarted.push(unit),
@@ -122,6 +127,18 @@ export class MemoryNode {
     const words = pattern.split('*').map((word) => word.replaceAll(/[.$^+()[\]{}|\\]/g, '\\$&'))
     const expression = new RegExp(`^${words.join('[^/]*')}$`)
     return [...this.files.keys()].filter((path) => expression.test(path))
+  }
+
+  /** One write for both: the node disconnects before the pair or after it. */
+  private writeBoth(
+    key: { readonly path: string; readonly replaces: Expected; readonly content: Buffer } | undefined,
+    write: () => void,
+  ): void {
+    if (key !== undefined && this.writesLeft > 0) {
+      this.writesLeft++
+      this.write(key.path, key.content, { replaces: key.replaces })
+    }
+    write()
   }
 
   private write(path: string, content: Buffer, { replaces, mode }: WriteOptions): void {

@@ -43,6 +43,10 @@ function makeRoot(): string {
   put(`${pki}/ca.crt`, 'old\n', 0o644)
   put(`${pki}/api.crt`, 'old leaf\n', 0o644)
   put(`${pki}/api.key`, 'old key\n', 0o640)
+  put(`${pki}/back.crt`, 'old leaf\n', 0o644)
+  put(`${pki}/back.key`, 'old key\n', 0o600)
+  put(`${pki}/kept.crt`, 'leaf\n', 0o600)
+  put(`${pki}/kept.key`, 'kept key\n', 0o600)
   put('/etc/kubernetes/admin.conf', 'admin\n', 0o600)
   put('/var/lib/kubelet/pki/kubelet-client-1.pem', 'pair\n', 0o600)
   symlinkSync('kubelet-client-1.pem', join(root, '/var/lib/kubelet/pki/kubelet-client-current.pem'))
@@ -69,7 +73,17 @@ async function changesOn(root: string): Promise<ScriptedChange[]> {
   const replaces = { sha256: digest('old leaf\n') }
   await node.writeFile(`${pki}/api.crt`, 'leaf\n', {
     replaces,
-    key: { path: `${pki}/api.key`, content: key },
+    key: { path: `${pki}/api.key`, replaces: { sha256: digest('old key\n') }, content: key },
+  })
+  await node.copyFile(`${pki}/kept.crt`, `${pki}/back.crt`, {
+    sha256: digest('leaf\n'),
+    replaces: { sha256: digest('old leaf\n') },
+    key: {
+      path: `${pki}/back.key`,
+      replaces: { sha256: digest('old key\n') },
+      from: `${pki}/kept.key`,
+      sha256: digest('kept key\n'),
+    },
   })
   await node.writeFile(`${client}/kubelet-client-2.pem`, key, { replaces: 'absent', mode: 0o600 })
   await node.linkFile(`${client}/kubelet-client-current.pem`, 'kubelet-client-2.pem', {
@@ -162,6 +176,8 @@ test.each(shells)(
       'etc/kubernetes/pki/kcert/ca.key': `600 ${key}`,
       'etc/kubernetes/pki/api.crt': '644 leaf\n',
       'etc/kubernetes/pki/api.key': `640 ${key}`,
+      'etc/kubernetes/pki/back.crt': '644 leaf\n',
+      'etc/kubernetes/pki/back.key': '600 kept key\n',
       'var/lib/kubelet/pki/kubelet-client-current.pem': '-> kubelet-client-2.pem',
       [`var/lib/kcert/copies/${digest('old\n')}`]: '600 old\n',
     })

@@ -12,7 +12,10 @@ import type { ModelProcess, World } from './world.ts'
 
 // The effect of a write: a process that may read the file gets one more value.
 
-export function writeFile(world: World, { node, path, content, phase }: WriteFile): void {
+export function writeFile(world: World, write: WriteFile): void {
+  const { node, path, content, phase } = write
+  if (content.kind === 'copy' && content.key !== undefined)
+    writeFile(world, { ...write, ...content.key, content: { kind: 'copy', digest: content.key.digest } })
   const key = fileKey(node, path)
   const component = world.byDefinition.get(key)
   if (component !== undefined) {
