@@ -50,9 +50,9 @@ test('keeps another CA of the bundle', () => {
 
 test('a base64 value with a private key is found and never edited', () => {
   const kubeconfig = `certificate-authority-data: ${base64(oldPem)}\nclient-key-data: ${base64('x'.repeat(400))}\n`
-  const { places, splices, hidden } = readCaText(`value: ${base64(kubeconfig)}\n`, cas, 'overlap')
+  const { places, splices, shown } = readCaText(`value: ${base64(kubeconfig)}\n`, cas, 'overlap')
   expect(places).toMatchObject([{ ca: 'cluster', byHand: expect.stringContaining('private key') }])
-  expect([splices, hidden.length]).toEqual([[], 1])
+  expect([splices, shown]).toEqual([[], []])
 })
 
 test('replaces the CA cert hash of the old CA only in the final step', () => {
@@ -93,6 +93,13 @@ test.each([
   const hunks = hunksOf(text, read.splices)
   expect(hunks).toHaveLength(1)
   expect(hunks.map((hunk) => hiddenIn(text, read, hunk))).toEqual([expect.stringContaining('beside it')])
+})
+
+test('the header of each hunk counts the lines that earlier hunks added', () => {
+  const text = `${forms[0]![1](oldPem)}${'line: 1\n'.repeat(20)}caBundle: ${base64(oldPem)}\n`
+  const { splices } = readCaText(text, cas, 'overlap')
+  const [, second] = unifiedDiff('a.yaml', hunksOf(text, splices)).matchAll(/^@@ -(\d+),\d+ \+(\d+),/gm)
+  expect(Number(second?.[2]) - Number(second?.[1])).toBe(newPem.trimEnd().split('\n').length)
 })
 
 test.each(['git', 'patch'])('%s applies the diffs of both steps, one after the other', (program) => {

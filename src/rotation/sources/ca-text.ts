@@ -36,10 +36,8 @@ export interface CaPlace {
 export interface CaText {
   readonly places: readonly CaPlace[]
   readonly splices: readonly Splice[]
-  /** Certificates: they may be shown. */
+  /** Certificates, which may be shown. Other PEM and base64 may contain a private key. */
   readonly shown: readonly Range[]
-  /** PEM and base64 that kcert does not read, or that is more than certificates. It may contain a private key. */
-  readonly hidden: readonly Range[]
 }
 
 // A certificate in base64 has at least 300 characters. The lookbehind keeps the time linear.
@@ -67,7 +65,6 @@ export function readCaText(text: string, cas: readonly SourceCa[], step: Step, d
   const places: CaPlace[] = []
   const splices: Splice[] = []
   const shown: Range[] = []
-  const hidden: Range[] = []
   let run: Block[] = []
   const endRun = (): void => {
     for (const one of cas) {
@@ -93,10 +90,7 @@ export function readCaText(text: string, cas: readonly SourceCa[], step: Step, d
     }
     if (label !== undefined) {
       const certificate = isCertificateLabel(label) ? certificateOf(body) : undefined
-      if (certificate === undefined) {
-        hidden.push([start, end])
-        continue
-      }
+      if (certificate === undefined) continue
       const before = run.at(-1)
       if (before !== undefined && !gap.test(text.slice(before.end, start))) endRun()
       run.push({ start, end, certificate, lineEnd: lineEnd.exec(body)?.[0] })
@@ -104,7 +98,7 @@ export function readCaText(text: string, cas: readonly SourceCa[], step: Step, d
       continue
     }
     const inner = readEncoded(whole, cas, step, depth)
-    ;(inner.isBundle ? shown : hidden).push([start, end])
+    if (inner.isBundle) shown.push([start, end])
     for (const { ca, contains, byHand } of inner.places) {
       const reason = inner.isBundle ? byHand : mixed
       places.push({
@@ -120,7 +114,7 @@ export function readCaText(text: string, cas: readonly SourceCa[], step: Step, d
   }
   endRun()
   const inOrder = (a: { start: number }, b: { start: number }): number => a.start - b.start
-  return { places: places.sort(inOrder), splices: splices.sort(inOrder), shown, hidden }
+  return { places: places.sort(inOrder), splices: splices.sort(inOrder), shown }
 }
 
 /** Returns the text with the splices, which are in order. */

@@ -15,12 +15,11 @@ const fieldOfSecret =
   /^\s*(?:["']?(?:apiVersion|kind|name|namespace|type)["']?\s*:\s*["']?[\w./-]{1,80}["']?|["']?(?:metadata|data|stringData|[\w-]*ca[\w-]*\.(?:crt|pem)|tls\.crt)["']?\s*:[\s"'|>+-]*)?[\s{}[\],"']*$|^\s*#|^---/
 
 /** Returns why a diff may not contain this hunk; undefined if it may. */
-export function hiddenIn(text: string, { shown, hidden }: CaText, hunk: Hunk): string | undefined {
+export function hiddenIn(text: string, { shown }: CaText, hunk: Hunk): string | undefined {
   const [from, to] = hunk.range
   if (hunk.lines.reduce((sum, { length }) => sum + length, 0) > largestHunk)
     return 'its lines are too long for a diff'
   const secret = 'a line beside it may contain a private key or another secret'
-  if (hidden.some(([start, end]) => start < to && from < end)) return secret
   const masked = withoutRanges(text, shown, [from, to])
   const isSecret = /\bkind\\*["']?\s*:\s*\\*["']?Secret\b/.test(documentAround(text, from, to))
   if (masked.split('\n').some((line) => isSecretLine(line) || (isSecret && !fieldOfSecret.test(line))))
