@@ -160,6 +160,39 @@ const partySchema = v.object({
   ),
 })
 
+const sourcesSchema = v.object({
+  folder: text,
+  step: described(
+    v.picklist(['find', 'overlap', 'final']),
+    'find: phase 1 has not created the new CA, so there is no diff yet; overlap: the files need both CAs before phase 9; final: phase 12 has started, and the files need only the new CA',
+  ),
+  files: described(v.number(), 'number of files that kcert read'),
+  places: described(
+    objects({
+      file: described(text, 'path below the folder'),
+      line: v.number(),
+      object: optionalField(text, 'kind, namespace and name; absent in templates and other files'),
+      ca: v.picklist(['cluster', 'front-proxy', 'etcd']),
+      form: v.picklist(['PEM', 'base64', 'CA cert hash', 'other']),
+      contains: v.picklist(['old', 'both']),
+      needsChange: described(
+        v.boolean(),
+        'whether the file must change now; with step find, during the rotation',
+      ),
+      byHand: optionalField(text, 'why the diff does not contain the change, so that you must make it'),
+    }),
+    'what would restore an old CA',
+  ),
+  unchecked: described(
+    objects({ file: text, why: text }),
+    'files and folders of which it is not known whether they contain an old CA',
+  ),
+  diff: described(
+    text,
+    'unified diff of the files, for git apply and patch -p1 in the folder; empty if nothing can change. It contains no lines that may be secret',
+  ),
+})
+
 export const rotationPlanSchema = v.object({
   ...header('RotationPlan'),
   scope: described(
@@ -214,6 +247,7 @@ export const rotationPlanSchema = v.object({
   }),
   blockers: v.array(refusalSchema),
   estimatedSeconds: seconds,
+  sources: optionalField(sourcesSchema, 'only with --sources'),
 })
 
 export const rotationRunSchema = v.object({
@@ -315,6 +349,7 @@ export const rotationVerificationSchema = v.object({
 
 export type RotationStatus = v.InferOutput<typeof rotationStatusSchema>
 export type RotationPlan = v.InferOutput<typeof rotationPlanSchema>
+export type RotationSources = v.InferOutput<typeof sourcesSchema>
 export type RotationRun = v.InferOutput<typeof rotationRunSchema>
 export type RotationOldKeys = v.InferOutput<typeof rotationOldKeysSchema>
 export type KeyFileView = v.InferOutput<typeof keyFileSchema>

@@ -73,7 +73,7 @@ test('the plan names once for each object what kubectl apply would restore, with
   expect(violations('RotationPlan', plan)).toEqual([])
   expect(plan.blastRadius.appliedBundles).toEqual(['APIService v1.agg'])
   expect(renderPlan(plan, wide)).toContain(
-    '  manifests applied with kubectl contain the old CA and would restore it: APIService v1.agg. Put both CAs into their caBundle after phase 9, and only the new CA after phase 12\n',
+    '  manifests applied with kubectl contain the old CA and would restore it: APIService v1.agg. Put both CAs into their caBundle after phase 1 and before phase 9, and only the new CA after phase 12 (see kcert rotate-ca plan --sources)\n',
   )
 })
 

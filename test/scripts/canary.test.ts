@@ -248,7 +248,7 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--access', 'command:false', '--dry-run'],
     ['--access', 'command:false', '--out', 'key.pem'],
   ],
-  'rotate-ca:plan': [[...site], ['--inventory', 'secrets.yaml']],
+  'rotate-ca:plan': [[...site], ['--inventory', 'secrets.yaml'], [...site, '--sources', '.']],
   'rotate-sa-key': [
     [...site],
     [...site, '--phase', '1', '--yes', '--accept-untested-version', '1.36'],

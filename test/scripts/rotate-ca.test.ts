@@ -1,4 +1,5 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { issueCertificate } from '../../src/x509/issuing.ts'
@@ -61,6 +62,22 @@ test.each([
   const { stdout, stderr, exit } = rotateCa(...args)
   expect({ stdout, exit }).toEqual({ stdout: '', exit: 2 })
   expect(stderr).toContain(text)
+})
+
+test('plan --sources needs a folder, and never waits for a FIFO', () => {
+  writeFileSync(join(folder, 'file'), '')
+  execFileSync('mkfifo', [join(folder, 'fifo')])
+  symlinkSync('fifo', join(folder, 'link'))
+  for (const [name, what] of [
+    ['missing', 'does not exist'],
+    ['file', 'is a file'],
+    ['fifo', 'is a FIFO'],
+    ['link', 'is a FIFO'],
+  ] as const) {
+    const { stdout, stderr, exit } = rotateCa('plan', '--sources', name)
+    expect({ stdout, exit }).toEqual({ stdout: '', exit: 2 })
+    expect(stderr).toContain(`KCERT_FILE_NOT_FOUND: ${name} ${what}`)
+  }
 })
 
 test("refuses an operator's CA that cannot sign before it reads anything", () => {

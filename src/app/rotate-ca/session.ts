@@ -19,12 +19,14 @@ import type {
   RotationPlan,
   RotationRun,
   RotationRunbook,
+  RotationSources,
   RotationStatus,
   RotationVerification,
 } from '../../rotation/report.ts'
 import { isNodeAct, type PrepareRunbook, runbookOf } from '../../rotation/runbook.ts'
 import { type PlannedPhase, Rotation, type RotationEvent, refused } from '../../rotation/runner.ts'
 import { controlPlanes, type Snapshot } from '../../rotation/snapshot.ts'
+import { type SourceSearch, searchOf } from '../../rotation/sources/searched-cas.ts'
 import { nextOf, statusReport } from '../../rotation/status-report.ts'
 import type { Target } from '../../rotation/target.ts'
 import { defaultSettings, type Settings } from '../../rotation/target-reading.ts'
@@ -205,10 +207,16 @@ export class RotationSession {
     return { ...status, ...(await this.keptKeys(observed, status.state)) }
   }
 
-  /** Returns the plan of all phases, and what prevents a start. Writes nothing. */
-  async plan(): Promise<RotationPlan> {
+  /**
+   * Returns the plan of all phases, and what prevents a start; with `readSources`, also what the files of a repository need. Writes
+   * nothing. Throws KCERT_NODE_UNREACHABLE if there are files to search but no CA could be read.
+   */
+  async plan(readSources?: (search: SourceSearch) => Promise<RotationSources>): Promise<RotationPlan> {
     const { observed, target } = await this.observeAll()
-    return wholePlan(this.playbook, observed, target, this.options.rollEveryMs)
+    const plan = wholePlan(this.playbook, observed, target, this.options.rollEveryMs)
+    if (readSources === undefined) return plan
+    const pemOf = (digest: string) => this.ports.oldKeys?.certificate(digest)
+    return { ...plan, sources: await readSources(searchOf(target, this.settings.cas, pemOf)) }
   }
 
   /**

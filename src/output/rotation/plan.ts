@@ -6,6 +6,7 @@ import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
 import { caLines, certificatesText, someOf } from './cas.ts'
 import { onNodes, splitPlace } from './places.ts'
+import { sourceDiff, sourceLines } from './sources.ts'
 import { blockerLines } from './status.ts'
 
 const risks = {
@@ -54,10 +55,12 @@ export function renderPlan(plan: RotationPlan, view: View, isUndo = false): stri
     keyTypeLines(plan, view),
     // Pods, kubeconfigs and webhooks do not use the CA of etcd.
     plan.cas.some(({ ca }) => ca === 'etcd') ? [] : radiusLines(plan, view),
+    sourceLines(plan.sources, view),
     plan.blockers.length === 0 ? ['nothing blocks the rotation'] : blockerLines(plan.blockers, view),
     [
       `about ${durationText(plan.estimatedSeconds)} in total, estimated from measurements; kcert plans each phase again before it runs it`,
     ],
+    sourceDiff(plan.sources),
   ])
 }
 
@@ -214,7 +217,7 @@ function radiusLines({ blastRadius, cas }: RotationPlan, { paint }: View): strin
     ...(appliedBundles.length === 0
       ? []
       : [
-          `  manifests applied with kubectl contain the old CA and would restore it: ${printable(someOf(appliedBundles, 6))}. Put both CAs into their caBundle after phase 9, and only the new CA after phase 12`,
+          `  manifests applied with kubectl contain the old CA and would restore it: ${printable(someOf(appliedBundles, 6))}. Put both CAs into their caBundle after phase 1 and before phase 9, and only the new CA after phase 12 (see kcert rotate-ca plan --sources)`,
         ]),
     ...foreign.map(
       ({ server, leaf }) =>

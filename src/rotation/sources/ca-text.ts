@@ -4,6 +4,7 @@ import type { Range } from '../../kubeconfig/node.ts'
 import { Certificate } from '../../x509/certificate.ts'
 import { isCertificateLabel } from '../../x509/pem.ts'
 import type { CaChange, CaName } from '../target.ts'
+import { joinedBase64 } from './keys-in.ts'
 
 // CAs in the text of a file of a repository, in YAML, JSON and templates alike. A change is spliced into the text, so comments,
 // quotes and indentation stay.
@@ -27,7 +28,7 @@ export interface CaPlace {
   readonly start: number
   readonly end: number
   readonly ca: CaName
-  readonly form: 'PEM' | 'base64' | 'CA cert hash'
+  readonly form: 'PEM' | 'base64' | 'CA cert hash' | 'other'
   readonly contains: 'old' | 'both'
   /** Why the place is not edited in the text. */
   readonly byHand?: string
@@ -40,13 +41,15 @@ export interface CaText {
   readonly shown: readonly Range[]
 }
 
-// A certificate in base64 has at least 300 characters. The lookbehind keeps the time linear.
+// A certificate in base64 has at least 300 characters. The lookbehinds keep the time linear, and the upper limits, above what an object
+// can contain, keep it within V8's stack for regular expressions.
 const material =
-  /-----BEGIN ([A-Z0-9 ]{1,64})-----([^-]*)-----END \1-----|(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{300,}={0,2}|sha256:([0-9a-f]{64})(?![0-9a-f])/g
+  /-----BEGIN ([A-Z0-9 ]{1,64})-----([^-]{0,65536})-----END \1-----|(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{300,1500000}(?![A-Za-z0-9+/])={0,2}|(?<![A-Za-z0-9+/])([0-9a-f]{64})(?![A-Za-z0-9+/])/g
 /** Between blocks of one bundle. In a quoted text a line end is an escape, doubled for each level of quotes. */
 const gap = /^(?:\s|\\+[nr]|#[^\n]*\n)*$/
 const space = /^(?:\s|\\+[nr])*/
-const lineEnd = /^(?:\r?\n[ \t]*|(?:\\+r)?\\+n)/
+const lineEnd = /^(?:\r?\n[ \t]*|(?:\\+r)?\\+n)(?=[A-Za-z0-9+/])/
+const longestGap = 65_536
 
 // A kubeconfig in base64 in a Secret has certificates in base64. No legitimate text is deeper.
 const deepest = 3
@@ -85,14 +88,14 @@ export function readCaText(text: string, cas: readonly SourceCa[], step: Step, d
       const one = cas.find(({ oldCa }) => oldCa.spki === pin)
       if (one === undefined) continue
       places.push({ start, end, ca: one.ca, form: 'CA cert hash', contains: 'old' })
-      if (step === 'final') splices.push({ start, end, text: `sha256:${one.newCa.spki}` })
+      if (step === 'final') splices.push({ start, end, text: one.newCa.spki })
       continue
     }
     if (label !== undefined) {
       const certificate = isCertificateLabel(label) ? certificateOf(body) : undefined
       if (certificate === undefined) continue
       const before = run.at(-1)
-      if (before !== undefined && !gap.test(text.slice(before.end, start))) endRun()
+      if (before !== undefined && !isGap(text.slice(before.end, start))) endRun()
       run.push({ start, end, certificate, lineEnd: lineEnd.exec(body)?.[0] })
       shown.push([start, end])
       continue
@@ -152,7 +155,7 @@ function readEncoded(token: string, cas: readonly SourceCa[], step: Step, depth:
     text,
     shown.map(([start, end]) => ({ start, end, text: '' })),
   )
-  const isBundle = shown.length > 0 && /^(?:\s|#[^\n]*(?:\n|$))*$/.test(rest)
+  const isBundle = shown.length > 0 && isGap(`${rest}\n`)
   const isExact = isBundle && Buffer.from(text, 'utf8').equals(decoded.bytes)
   if (!isExact || splices.length === 0) return { isBundle, places, edited: undefined }
   return { isBundle, places, edited: Buffer.from(spliced(text, splices), 'utf8').toString('base64') }
@@ -164,8 +167,12 @@ function contentOf(blocks: readonly Block[], { oldCa, newCa }: SourceCa): CaPlac
 }
 
 /** A CA that was renewed with its key is trusted like the original. */
-function isOld({ isCa, publicKey }: Certificate, { spki }: SourceCa['oldCa']): boolean {
-  return isCa && publicKey.sha256 === spki
+function isOld({ publicKey }: Certificate, { spki }: SourceCa['oldCa']): boolean {
+  return publicKey.sha256 === spki
+}
+
+function isGap(text: string): boolean {
+  return text.length <= longestGap && gap.test(text)
 }
 
 /** Returns the splices of one bundle; undefined if kcert does not edit its layout. */
@@ -198,7 +205,7 @@ function editsOf(
 }
 
 function certificateOf(body: string): Certificate | undefined {
-  const decoded = decodeBase64(body.replace(/\\+[nr]|\s+/g, ''))
+  const decoded = decodeBase64(joinedBase64(body))
   return 'bytes' in decoded ? certificateFrom(decoded.bytes) : undefined
 }
 

@@ -7,9 +7,13 @@ import type { Hunk } from './unified-diff.ts'
 
 const largestHunk = 256 * 1024
 const opaque = /(?<![A-Za-z0-9+/_=-])(?!sha256:)[A-Za-z0-9+/_=-]{40,}|^\s*[A-Za-z0-9+/]{4,}=*\s*$|-----/
-const secretKey =
-  /passw|passphrase|secret(?!Name|Ref|KeyRef)|token|credential|private|(?:^|[-_.])key\b|[a-z]Key\b|apikey|key-data|client-key|\bauth\b/i
-const keys = /([\w./-]+)\\*["']?\s*:(?=\s|["'\\{[]|$)\s*([^\s,}]?)/g
+const secretWord =
+  /passw|passphrase|\bpass\b|pwd|secret(?!Name|Ref|KeyRef)|token|credential|private|(?:^|[-_./"'\s])key\b|[a-z]Key\b|apikey|key-data|client-key|\bauth\b|:\/\/[^\s/@]*:[^\s/@]*@/i
+/** Lines that name a kind or type, such as `kind: Secret`, have no secret. */
+const kindLine = /^\s*["']?(?:apiVersion|kind|type)["']?\s*:\s*["']?[\w./-]{1,80}["']?,?\s*$/
+const privateKey = /[\w-]\.key\\{0,9}["']?\s{0,99}:/
+// The time of the patterns grows with the square of a line's length.
+const longestLine = 1_000
 /** Fields of a Secret beside its values. */
 const fieldOfSecret =
   /^\s*(?:["']?(?:apiVersion|kind|name|namespace|type)["']?\s*:\s*["']?[\w./-]{1,80}["']?|["']?(?:metadata|data|stringData|[\w-]*ca[\w-]*\.(?:crt|pem)|tls\.crt)["']?\s*:[\s"'|>+-]*)?[\s{}[\],"']*$|^\s*#|^---/
@@ -21,19 +25,27 @@ export function hiddenIn(text: string, { shown }: CaText, hunk: Hunk): string | 
     return 'its lines are too long for a diff'
   const secret = 'a line beside it may contain a private key or another secret'
   const masked = withoutRanges(text, shown, [from, to])
-  const isSecret = /\bkind\\*["']?\s*:\s*\\*["']?Secret\b/.test(documentAround(text, from, to))
+  const document = documentAround(text, from, to)
+  const isSecret = /\bkind\\{0,9}["']?\s{0,99}:\s{0,99}\\{0,9}["']?Secret\b/.test(document)
+  if (isSecret && privateKey.test(document))
+    return 'the Secret has a private key too, and both belong together'
   if (masked.split('\n').some((line) => isSecretLine(line) || (isSecret && !fieldOfSecret.test(line))))
     return secret
   // A value of more lines than this would be a certificate or a key, which is found as such.
   if (isBelowSecret(withoutRanges(text, shown, [Math.max(0, from - 65_536), from]))) return secret
-  return hunk.lines.every((line) => isVisible(line.replace(/\r?\n$/, '').replaceAll('\t', '')))
+  return hunk.lines.every((line) => isShowable(line.replace(/\r?\n$/, '').replaceAll('\t', '')))
     ? undefined
     : 'a line beside it contains control characters'
 }
 
+/** Returns true if a terminal shows the text as it is. A tall stack of marks would cover other lines. */
+export function isShowable(text: string): boolean {
+  return isVisible(text) && !/\p{M}{5}|^.?\p{M}/u.test(text)
+}
+
 function isSecretLine(line: string): boolean {
-  if (opaque.test(line.replace(/sha256:[0-9a-f]{64}/g, ''))) return true
-  return [...line.matchAll(keys)].some(([, key = '']) => secretKey.test(key))
+  if (line.length > longestLine || opaque.test(line.replace(/sha256:[0-9a-f]{64}/g, ''))) return true
+  return secretWord.test(line) && !kindLine.test(line)
 }
 
 /** Returns true if the lines after this text continue the value of a secret field in it. */
@@ -49,10 +61,13 @@ function isBelowSecret(before: string): boolean {
   return false
 }
 
+/** Returns the YAML documents around these lines. */
 function documentAround(text: string, from: number, to: number): string {
-  const start = text.lastIndexOf('\n---', from)
-  const end = text.indexOf('\n---', to)
-  return text.slice(Math.max(0, start), end === -1 ? text.length : end)
+  const marks = Array.from(text.matchAll(/^---(?=\s)/gm), ({ index }) => index)
+  return text.slice(
+    marks.findLast((mark) => mark <= from) ?? 0,
+    marks.find((mark) => mark >= to) ?? text.length,
+  )
 }
 
 function withoutRanges(text: string, ranges: readonly Range[], [from, to]: Range): string {
