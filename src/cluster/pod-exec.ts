@@ -133,8 +133,9 @@ function endIn(bytes: Buffer): ProgramEnd {
   if (status === 'Success') return { status: 0 }
   const causes: readonly unknown[] = isObject(details) && Array.isArray(details.causes) ? details.causes : []
   const exit = causes.find((one) => isObject(one) && one.reason === 'ExitCode')
-  const code = isObject(exit) && typeof exit.message === 'string' ? Number(exit.message) : Number.NaN
-  if (Number.isInteger(code)) return { status: code }
+  // A failure with the exit status 0, or with none, is not a success.
+  const code = isObject(exit) && typeof exit.message === 'string' ? exit.message : ''
+  if (/^[1-9]\d{0,2}$/.test(code)) return { status: Number(code) }
   const why = typeof message === 'string' && message !== '' ? message.slice(0, 2_000) : 'no reason given'
   return { cause: new Error(`the kubelet could not run the program: ${why}`) }
 }

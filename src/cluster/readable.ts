@@ -1,6 +1,6 @@
 import { statusIn } from './failures.ts'
 import type { ObjectOf } from './kinds.ts'
-import type { ObjectsApi, Selection } from './objects.ts'
+import type { ObjectChange, ObjectsApi, Selection } from './objects.ts'
 import type { Resource } from './resource.ts'
 
 // Objects with the types of their kind, as checked in src/cluster/objects.ts.
@@ -14,6 +14,18 @@ export function listEach<Plural extends string>(
   selection?: Selection,
 ): AsyncIterable<ObjectOf<Plural>> {
   return objects.list(resource, selection) as AsyncIterable<ObjectOf<Plural>>
+}
+
+/** Yields the changes of a kind, like `ObjectsApi.watch`. */
+export function watchEach<Plural extends string>(
+  objects: Pick<ObjectsApi, 'watch'>,
+  resource: ResourceOf<Plural>,
+  selection: Selection,
+  signal: AbortSignal,
+): AsyncIterable<ObjectChange & { readonly object: ObjectOf<Plural> }> {
+  return objects.watch(resource, selection, signal) as AsyncIterable<
+    ObjectChange & { readonly object: ObjectOf<Plural> }
+  >
 }
 
 /**

@@ -12,6 +12,7 @@ export class SessionPool {
   private readonly node: string
   private readonly transport: Transport
   private readonly idle: Session[] = []
+  private readonly retiring = new Map<Session, NodeJS.Timeout>()
   private readonly all = new Set<Session>()
   private readonly waiting: (() => void)[] = []
   private count = 0
@@ -46,6 +47,7 @@ export class SessionPool {
   async close(): Promise<void> {
     // A session that is still opening is not in `all`, and its shell would keep kcert running.
     this.closing.abort(this.closedError())
+    for (const timer of this.retiring.values()) clearTimeout(timer)
     for (const resume of this.waiting.splice(0)) resume()
     await Promise.all([...this.all].map((session) => session.close()))
     await this.transport.close()
@@ -55,6 +57,7 @@ export class SessionPool {
     for (;;) {
       this.closing.signal.throwIfAborted()
       const idle = this.idle.pop()
+      if (idle !== undefined) clearTimeout(this.retiring.get(idle))
       if (idle?.isOpen) return idle
       if (idle !== undefined) this.forget(idle)
       else if (this.count < mostSessions) return this.open(call)
@@ -84,12 +87,25 @@ export class SessionPool {
   }
 
   private give(session: Session): void {
-    if (session.isOpen) this.idle.push(session)
+    if (session.isOpen) this.rest(session)
     else this.forget(session)
     this.waiting.shift()?.()
   }
 
+  private rest(session: Session): void {
+    this.idle.push(session)
+    const { idleMs } = this.transport
+    if (idleMs === undefined) return
+    const retire = (): void => {
+      this.idle.splice(this.idle.indexOf(session), 1)
+      this.forget(session)
+    }
+    this.retiring.set(session, setTimeout(retire, idleMs).unref())
+  }
+
   private forget(session: Session): void {
+    clearTimeout(this.retiring.get(session))
+    this.retiring.delete(session)
     this.count--
     // The session may still be stopping its processes; close() waits for that.
     void session.close().then(() => this.all.delete(session))

@@ -6,6 +6,8 @@ import type { ProgramEnd, RunningProgram } from '../system/running-program.ts'
 export interface Transport {
   /** The title in messages: "ssh cp1", "docker exec -i cp1". */
   readonly title: CommandLine
+  /** A shell that is idle for this time ends. Absent: it stays until the node is closed. */
+  readonly idleMs?: number
   /**
    * Starts a shell that runs the script on the node. Returns a program whose input and output are those of the script. A transport
    * that must create something first waits for it here, until the signal aborts.

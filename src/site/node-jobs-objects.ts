@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { resources } from '../cluster/kinds.ts'
+import { type ObjectOf, resources } from '../cluster/kinds.ts'
 import type { ApiObject } from '../cluster/malformed.ts'
 import { each, type Right } from '../cluster/rights.ts'
 
@@ -8,6 +8,9 @@ import { each, type Right } from '../cluster/rights.ts'
 
 /** The beginning of the name of a run, and the name of its service account. */
 export const jobsName = 'kcert-nodes'
+
+/** The process that created the objects of a run, so that the next kcert recognizes those of a killed one. */
+export const ownerLabel = 'kcert.io/owner'
 
 const managed = { 'app.kubernetes.io/name': jobsName, 'app.kubernetes.io/managed-by': 'kcert' }
 
@@ -40,6 +43,14 @@ export function jobName(node: string, count: number): string {
   return `${readable}-${keyOf(node)}-${count}`
 }
 
+/** Selects the pods of all Jobs of a run. */
+export const podsOfEveryNode = { labelSelector: nodeLabel }
+
+/** Returns true for a pod of a node's Jobs. */
+export function isOn(node: string, { metadata }: Pick<ObjectOf<'pods'>, 'metadata'>): boolean {
+  return metadata.labels?.[nodeLabel] === keyOf(node)
+}
+
 /** Selects the pods of a node's Jobs. */
 export function podsOf(node: string): { readonly labelSelector: string } {
   return { labelSelector: `${nodeLabel}=${keyOf(node)}` }
@@ -55,6 +66,12 @@ export interface JobsRun {
   readonly image: string
   /** The users that may create Jobs and connect to their pods. */
   readonly users: readonly string[]
+  /** The identity of the process; undefined where it has none. */
+  readonly owner?: string | undefined
+}
+
+function labelsOf({ owner }: JobsRun) {
+  return owner === undefined ? managed : { ...managed, [ownerLabel]: owner }
 }
 
 /** Returns a pod that only waits, on a node that may have any taint. */
@@ -108,11 +125,15 @@ export function jobObject(run: JobsRun, node: string, count: number): ApiObject 
   }
 }
 
-export function namespaceObject({ name }: JobsRun): ApiObject {
+export function namespaceObject(run: JobsRun): ApiObject {
   const level = Object.fromEntries(
     ['enforce', 'audit', 'warn'].map((mode) => [`pod-security.kubernetes.io/${mode}`, 'privileged']),
   )
-  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { ...managed, ...level } } }
+  return {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name: run.name, labels: { ...labelsOf(run), ...level } },
+  }
 }
 
 export function accountObject({ name }: JobsRun): ApiObject {
@@ -121,7 +142,8 @@ export function accountObject({ name }: JobsRun): ApiObject {
 }
 
 /** Returns the policy that allows only kcert's Jobs and their pods in the namespace, and only these users to connect to them. */
-export function policyObject({ name, image, users }: JobsRun): ApiObject {
+export function policyObject(run: JobsRun): ApiObject {
+  const { name, image, users } = run
   // JSON's strings and lists of strings are literals of CEL too.
   const literal = (value: unknown): string => JSON.stringify(value)
   const rule = (apiGroups: string[], operations: string[], its: string[]) => ({
@@ -133,7 +155,7 @@ export function policyObject({ name, image, users }: JobsRun): ApiObject {
     fields.map((field) => `!has(${c}.${field})`).join(' && ')
   const validation = (expression: string, message: string) => ({ expression, message })
   return {
-    ...admission('ValidatingAdmissionPolicy', name),
+    ...admission('ValidatingAdmissionPolicy', run),
     spec: {
       failurePolicy: 'Fail',
       matchConstraints: {
@@ -173,13 +195,14 @@ export function policyObject({ name, image, users }: JobsRun): ApiObject {
   }
 }
 
-export function bindingObject({ name }: JobsRun): ApiObject {
-  const spec = { policyName: name, validationActions: ['Deny'] }
-  return { ...admission('ValidatingAdmissionPolicyBinding', name), spec }
+export function bindingObject(run: JobsRun): ApiObject {
+  const spec = { policyName: run.name, validationActions: ['Deny'] }
+  return { ...admission('ValidatingAdmissionPolicyBinding', run), spec }
 }
 
-function admission(kind: string, name: string): ApiObject {
-  return { apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata: { name, labels: managed } }
+function admission(kind: string, run: JobsRun): ApiObject {
+  const metadata = { name: run.name, labels: labelsOf(run) }
+  return { apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata }
 }
 
 /** Returns the permissions that kcert needs for this. The name of a run is random, so they are not of one namespace. */
@@ -191,7 +214,7 @@ export function jobsRights(): readonly Right[] {
     ...each('get', { group: '', resource: 'nodes' }),
     ...each('create', { group: '', resource: 'serviceaccounts' }),
     ...each('create get list', { group: 'batch', resource: 'jobs' }),
-    ...each('create list', { group: '', resource: 'pods' }),
+    ...each('create list watch', { group: '', resource: 'pods' }),
     // A WebSocket begins with GET. API servers before 1.35 require the permission of its verb.
     ...each('create get', { group: '', resource: 'pods/exec' }),
   ]

@@ -13,6 +13,7 @@ import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError, wordsOf } from '../errors/kcert-error.ts'
 import type { Transport } from '../node/transport.ts'
 import type { Generation } from '../rotation/signing.ts'
+import { isEndedHere, processIdentity } from '../system/process-identity.ts'
 import type { RandomBytes } from '../system/random.ts'
 import type { RunningProgram } from '../system/running-program.ts'
 import {
@@ -27,11 +28,13 @@ import {
   namespaceObject,
   ofEveryRun,
   onNode,
+  ownerLabel,
   ownUser,
   podObject,
   podsOf,
   policyObject,
 } from './node-jobs-objects.ts'
+import { RunPods, type SeenPod } from './node-jobs-pods.ts'
 
 // Nodes reached by Kubernetes itself: a Job on each node waits, and a shell on the node is a program in its container, behind the
 // API server (docs/decisions/0021-nodes-by-jobs.md).
@@ -51,6 +54,8 @@ export interface NodeJobsOptions {
   readonly random: RandomBytes
   /** Receives a line to show. */
   readonly tell: (note: string) => void
+  /** The identity of this process (default `processIdentity`). */
+  readonly owner?: string | undefined
   /** Replace waiting in tests. `now` returns milliseconds. */
   readonly pause?: Pause
   readonly now?: () => number
@@ -67,6 +72,14 @@ const startRetriesMs = 20_000
 // The only API server of a cluster restarts within 51 s.
 const connectMs = 180_000
 const deletionMs = 60_000
+// The controller of Jobs writes at most 20 objects a second by default, and releases each pod before it is deleted.
+const deletionMsPerJob = 200
+// The controller of Jobs creates about five pods a second, so more Jobs at a time would only wait longer.
+const mostStarting = 100
+// 5,000 open connections would take the memory of kcert, of API servers and of kubelets.
+const idleMs = 10_000
+/** A Job whose pod has not appeared is read again after this number of polls. */
+const pollsPerJob = 10
 // Own client certificates are valid for 30 minutes.
 const ownMs = 15 * 60_000
 /** A run that is starting has no Job yet. */
@@ -93,6 +106,9 @@ export class NodeJobs {
   readonly #now: () => number
   /** The pods by node, found or awaited. */
   readonly #pods = new Map<string, Promise<string>>()
+  readonly #seen: RunPods
+  #starting = 0
+  readonly #waiting: (() => void)[] = []
   readonly #counts = new Map<string, number>()
   #cluster: JobsCluster
   #own: OwnCredentials | undefined
@@ -103,6 +119,7 @@ export class NodeJobs {
   private constructor(options: NodeJobsOptions, run: JobsRun) {
     this.#options = options
     this.#run = run
+    this.#seen = new RunPods(run.name)
     this.#cluster = options.cluster
     this.#pause = options.pause ?? waiting
     this.#now = options.now ?? (() => performance.now())
@@ -121,7 +138,8 @@ export class NodeJobs {
     if (missing.length > 0 || user === undefined)
       throw forbidden(user?.username ?? 'USER', missing.map(rightText))
     const name = `${jobsName}-${Buffer.from(options.random(4)).toString('hex')}`
-    const jobs = new NodeJobs(options, { name, image: options.image, users: [user.username, ownUser] })
+    const { image, owner = processIdentity() } = options
+    const jobs = new NodeJobs(options, { name, image, users: [user.username, ownUser], owner })
     try {
       await jobs.#prepare()
       return jobs
@@ -136,6 +154,7 @@ export class NodeJobs {
     const { name } = this.#run
     return {
       title: commandLine`kubectl -n ${name} exec -i ${`job/${jobName(node, 1)}`} -- ${argumentVector(['chroot', '/host', 'sh'])}`,
+      idleMs,
       start: (script, signal) => this.#start(node, script, signal),
       explain: () => undefined,
       close: async () => {},
@@ -149,16 +168,10 @@ export class NodeJobs {
 
   /** Removes the Jobs, their namespace and the policy, and says so. */
   async close(): Promise<void> {
+    this.#seen.close()
+    const count = [...this.#counts.values()].reduce((sum, one) => sum + one, 0)
     try {
-      if (await this.#remove(this.#run.name))
-        this.#options.tell(
-          `removed namespace ${this.#run.name} with its Jobs and pods, and its admission policy`,
-        )
-    } catch (error) {
-      if (!(error instanceof KcertError)) throw error
-      this.#options.tell(
-        `could not remove namespace ${this.#run.name}: ${wordsOf(error)}; remove it: ${removal(this.#run.name)}`,
-      )
+      await this.#removeAndTell(this.#run.name, count, 'with its Jobs and pods, and its admission policy')
     } finally {
       if (this.#cluster !== this.#options.cluster) this.#cluster.close()
     }
@@ -238,20 +251,29 @@ export class NodeJobs {
   #podOn(node: string): Promise<string> {
     const known = this.#pods.get(node)
     if (known !== undefined) return known
-    const asked = this.#awaitPod(node)
+    const asked = this.#inTurn(() => this.#awaitPod(node))
     this.#pods.set(node, asked)
     asked.catch(() => this.#pods.delete(node))
     return asked
+  }
+
+  async #inTurn<Result>(act: () => Promise<Result>): Promise<Result> {
+    while (this.#starting >= mostStarting) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    this.#starting++
+    try {
+      return await act()
+    } finally {
+      this.#starting--
+      this.#waiting.shift()?.()
+    }
   }
 
   /** Returns the name of a pod that runs on the node. Creates a Job if no unfinished one exists. */
   async #awaitPod(node: string): Promise<string> {
     const begun = this.#now()
     let faultAt: number | undefined
-    for (let isFirst = true; ; isFirst = false) {
-      const pods = await this.#by(({ objects }) =>
-        listAll(objects, { ...resources.pods, namespace: this.#run.name }, podsOf(node)),
-      )
+    for (let polls = 0; ; polls++) {
+      const pods = await this.#by(async ({ objects }) => this.#seen.on(node, objects))
       const [pod] = pods.filter(isAlive)
       const { state, lastState } = pod?.status?.containerStatuses?.[0] ?? {}
       const { running, waiting: held } = state ?? {}
@@ -261,7 +283,7 @@ export class NodeJobs {
       const isLate = faultAt !== undefined && this.#now() - faultAt > startRetriesMs
       if (finalFaults.has(reason) || (isLate && startFaults.has(reason)))
         throw unfit(node, this.#run.image, reason, [held?.message, lastState?.terminated?.message])
-      if (pod === undefined) await this.#ensureJob(node, isFirst)
+      if (pod === undefined && polls % pollsPerJob === 0) await this.#ensureJob(node, polls === 0)
       if (this.#now() - begun > podMs) throw await this.#late(node, pods)
       await this.#pause(pollMs)
     }
@@ -276,15 +298,16 @@ export class NodeJobs {
     }
     const count = this.#counts.get(node) ?? 1
     const place = { ...resources.jobs, namespace: this.#run.name }
-    const job = await this.#by(({ objects }) => getOne(objects, { ...place, name: jobName(node, count) }))
+    const isKnown = this.#counts.has(node)
+    const read = () => this.#by(({ objects }) => getOne(objects, { ...place, name: jobName(node, count) }))
+    const job = isKnown ? await read() : undefined
     if (job !== undefined && !isFinished(job)) return
-    const isGone = job !== undefined || this.#counts.has(node)
-    const next = isGone ? count + 1 : count
+    const next = isKnown ? count + 1 : count
     await this.#create(place, jobObject(this.#run, node, next))
     this.#counts.set(node, next)
   }
 
-  async #late(node: string, pods: readonly ObjectOf<'pods'>[]): Promise<KcertError> {
+  async #late(node: string, pods: readonly SeenPod[]): Promise<KcertError> {
     const object = await this.#nodeObject(node).catch(() => undefined)
     const ready = object?.status?.conditions?.find(({ type }) => type === 'Ready')
     const isReady = ready?.status === 'True'
@@ -315,37 +338,46 @@ export class NodeJobs {
     }
   }
 
-  /** Removes what killed runs left: old enough to have Jobs, and none of them active. */
+  /** Removes what killed runs left: those of processes that ended on this machine, and old ones without an active Job. */
   async #removeLeftovers(own: ApiObject): Promise<void> {
     const nowMs = createdAtMs(own)
     const { namespaces, admissionPolicies, admissionPolicyBindings } = resources
-    const names = new Set<string>()
+    const ended = new Set<string>()
+    const old = new Set<string>()
     for (const kind of [namespaces, admissionPolicies, admissionPolicyBindings]) {
       for (const object of await this.#by(({ objects }) => listAll(objects, kind, ofEveryRun))) {
+        const { name, labels } = object.metadata
         // An object that has only the label is not kcert's.
-        const isOld = nowMs - createdAtMs(object) > youngMs
-        if (isOld && /^kcert-nodes-[0-9a-f]{8}$/.test(object.metadata.name)) names.add(object.metadata.name)
+        if (!/^kcert-nodes-[0-9a-f]{8}$/.test(name)) continue
+        if (isEndedHere(String(labels?.[ownerLabel]))) ended.add(name)
+        else if (nowMs - createdAtMs(object) > youngMs) old.add(name)
       }
     }
-    for (const name of names) {
+    for (const name of new Set([...ended, ...old])) {
       const jobs = await this.#by(({ objects }) => listAll(objects, { ...resources.jobs, namespace: name }))
-      if (jobs.some((job) => !isFinished(job))) continue
-      if (await this.#remove(name))
-        this.#options.tell(`removed namespace ${name}, which an interrupted kcert left`)
+      if (!ended.has(name) && jobs.some((job) => !isFinished(job))) continue
+      await this.#removeAndTell(name, jobs.length, 'of an interrupted kcert')
+    }
+  }
+
+  async #removeAndTell(name: string, jobs: number, which: string): Promise<void> {
+    try {
+      if (await this.#remove(name, jobs)) this.#options.tell(`removed namespace ${name} ${which}`)
+    } catch (error) {
+      if (!(error instanceof KcertError)) throw error
+      this.#options.tell(`could not remove namespace ${name}: ${wordsOf(error)}; remove it: ${removal(name)}`)
     }
   }
 
   /** Removes a run's namespace, then its policy. Returns false if there was nothing to remove. */
-  async #remove(name: string): Promise<boolean> {
+  async #remove(name: string, jobs: number): Promise<boolean> {
     const namespace = { ...resources.namespaces, name }
     const removed = [await this.#by(({ objects }) => objects.delete(namespace))]
     const begun = this.#now()
+    const mostMs = deletionMs + jobs * deletionMsPerJob
     while ((await this.#by(({ objects }) => objects.get(namespace))) !== undefined) {
-      if (this.#now() - begun > deletionMs)
-        throw new KcertError(
-          'KCERT_UNREACHABLE',
-          `namespace ${name} still exists after ${deletionMs / 1000} s`,
-        )
+      if (this.#now() - begun > mostMs)
+        throw new KcertError('KCERT_UNREACHABLE', `namespace ${name} still exists after ${mostMs / 1000} s`)
       await this.#pause(pollMs)
     }
     for (const kind of [resources.admissionPolicyBindings, resources.admissionPolicies])
@@ -397,7 +429,7 @@ export class NodeJobs {
   }
 }
 
-function isAlive({ metadata, status }: ObjectOf<'pods'>): boolean {
+function isAlive({ metadata, status }: SeenPod): boolean {
   return (
     metadata.deletionTimestamp === undefined && status?.phase !== 'Failed' && status?.phase !== 'Succeeded'
   )

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { readlinkSync } from 'node:fs'
 import { orUndefined, systemCode } from '../errors/caught.ts'
 import { textIfReadable } from './required-file.ts'
@@ -40,4 +41,24 @@ export function startedTicksOf(pid: number): string {
   } catch (error) {
     return systemCode(error) === 'EPERM' ? 'running' : ''
   }
+}
+
+/** Returns an identifier of this process, as a label value of Kubernetes; undefined where a later process cannot check it. */
+export function processIdentity(): string | undefined {
+  const place = bootAndNamespace()
+  return place && `${place}-${process.pid}-${startedTicksOf(process.pid)}`
+}
+
+/** Returns true if the process with this identifier ran since the last boot of this machine, in this container, and has ended. */
+export function isEndedHere(identity: string): boolean {
+  const [, place, pid, ticks] = /^([0-9a-f]{16})-(\d+)-(\d+)$/.exec(identity) ?? []
+  return place !== undefined && place === bootAndNamespace() && startedTicksOf(Number(pid)) !== ticks
+}
+
+/** Two machines may have one machine ID and one host name, but never one boot ID. */
+function bootAndNamespace(): string | undefined {
+  const [boot, namespace] = [bootId(), processNamespace()]
+  return boot === '' || namespace === undefined
+    ? undefined
+    : hash('sha256', `${boot} ${namespace}`).slice(0, 16)
 }

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Cluster } from '../../src/cluster/cluster.ts'
 import { shellNode } from '../../src/node/shell-node.ts'
@@ -53,7 +52,8 @@ async function open(options: Partial<NodeJobsOptions> = {}): Promise<NodeJobs> {
   let ms = 0
   const pause = async (milliseconds: number): Promise<void> => {
     ms += milliseconds
-    await nextTurn()
+    // The watch of pods needs a moment.
+    await new Promise((resolve) => setTimeout(resolve, 5))
   }
   const random = randomBytes
   const tell = (note: string): void => void told.push(note)
@@ -164,7 +164,7 @@ describe('before any Job', () => {
     await open()
     expect(runNames().slice(0, 2)).toEqual(['kcert-nodes-00000002', 'kcert-nodes-00000003'])
     expect(runNames()).toContain('payments')
-    expect(told).toEqual(['removed namespace kcert-nodes-00000001, which an interrupted kcert left'])
+    expect(told).toEqual(['removed namespace kcert-nodes-00000001 of an interrupted kcert'])
   })
 })
 
