@@ -348,7 +348,7 @@ export class NodeJobs {
       for (const object of await this.#by(({ objects }) => listAll(objects, kind, ofEveryRun))) {
         const { name, labels } = object.metadata
         // An object that has only the label is not kcert's.
-        if (!/^kcert-nodes-[0-9a-f]{8}$/.test(name)) continue
+        if (name === this.#run.name || !/^kcert-nodes-[0-9a-f]{8}$/.test(name)) continue
         if (isEndedHere(String(labels?.[ownerLabel]))) ended.add(name)
         else if (nowMs - createdAtMs(object) > youngMs) old.add(name)
       }
