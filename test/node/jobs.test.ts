@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Cluster } from '../../src/cluster/cluster.ts'
@@ -311,6 +312,64 @@ describe('a connection', () => {
     await run.close()
     expect(runNames()).toEqual([])
     jane.close()
+  })
+})
+
+describe('an API server that fails', () => {
+  test('starts the watch again after 410, and pods are still found', async () => {
+    cluster.server.faults.add({ kind: 'expired', verb: 'watch', resource: 'pods', times: 2 })
+    expect(await nodeOf(await open()).identity()).toHaveProperty('hostname')
+  })
+
+  test('that sends something else than events: no pod counts as running', async () => {
+    const answer = (response: ServerResponse): void => void response.end('{"type":"ADDED","object":{}}\n')
+    cluster.server.faults.add({ kind: 'hostile', verb: 'watch', resource: 'pods', times: 999, answer })
+    const list = (response: ServerResponse): void => void response.end('{"items":[{}]}')
+    cluster.server.faults.add({ kind: 'hostile', verb: 'list', resource: 'pods', times: 999, answer: list })
+    await expect(nodeOf(await open()).identity()).rejects.toMatchObject({
+      code: 'KCERT_NODE_UNREACHABLE',
+      message: 'cannot connect to node "cp1" through its Job',
+    })
+    expect(cluster.shells).toEqual([])
+  })
+
+  test('is given the time of Retry-After', async () => {
+    const run = await open()
+    cluster.server.faults.add({
+      ...({ kind: 'too-many-requests', verb: 'create', resource: 'jobs' } as const),
+      ...{ times: 2, retryAfterSeconds: 1 },
+    })
+    expect(await nodeOf(run).identity()).toHaveProperty('hostname')
+  })
+
+  test('ends the connection of a running program: the program has failed', async () => {
+    const node = nodeOf(await open())
+    await node.identity()
+    const running = node.run(['sleep', '20'])
+    setTimeout(() => cluster.server.dropConnections(), 300)
+    await expect(running).rejects.toMatchObject({ code: 'KCERT_NODE_UNREACHABLE' })
+  })
+
+  test('sends one watch and two requests for each of many nodes', async () => {
+    const names = Array.from({ length: 30 }, (_, index) => `n${index}`)
+    for (const name of names)
+      cluster.server.put(
+        { group: '', version: 'v1', resource: 'nodes' },
+        { kind: 'Node', apiVersion: 'v1', metadata: { name } },
+      )
+    const run = await open()
+    const begun = cluster.server.calls.length
+    await Promise.all(names.map((name) => nodeOf(run, name).identity()))
+    const counts: Record<string, number> = {}
+    for (const { verb, resource, subresource } of cluster.server.calls.slice(begun)) {
+      const what = `${verb} ${resource}${subresource ? `/${subresource}` : ''}`
+      counts[what] = (counts[what] ?? 0) + 1
+    }
+    const each = names.length
+    expect(counts).toEqual({
+      ...{ 'list pods': 1, 'watch pods': 1 },
+      ...{ 'get nodes': each, 'create jobs': each, 'get pods/exec': each },
+    })
   })
 })
 
