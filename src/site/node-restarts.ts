@@ -43,12 +43,24 @@ export async function restartStaticPod(
   await node.writeFile(file.path, edited, { replaces: { sha256: file.sha256 } })
 }
 
-/** Restarts a kubelet by its unit, or by the operator's own command. */
+/**
+ * Restarts a kubelet by its unit, or by the operator's own command. The restart ends a connection through this kubelet. A new process
+ * decides then.
+ */
 export async function restartKubelet(site: Site, name: string): Promise<void> {
   const node = nodeNamed(site, name)
   const command = restartCommand(site.inventory, name, 'kubelet')
-  if (command === undefined) await node.restartUnit(unitOf(site.inventory, name, 'kubelet'), restartCall)
-  else await runRestartCommand(node, command)
+  const running = async () => (await node.processes(['kubelet']))[0]
+  const before = await running()
+  try {
+    if (command === undefined) await node.restartUnit(unitOf(site.inventory, name, 'kubelet'), restartCall)
+    else await runRestartCommand(node, command)
+  } catch (error) {
+    if (!(error instanceof KcertError) || error.code !== 'KCERT_NODE_UNREACHABLE') throw error
+    const after = await running()
+    const isSame = after?.pid === before?.pid && after?.startTicks === before?.startTicks
+    if (after === undefined || isSame) throw error
+  }
 }
 
 export const restartCall: NodeCall = { timeoutMs: 120_000 }

@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readInventory } from '../../src/rotation/inventory.ts'
 import { type JobsCluster, namespaces, policies, startJobsCluster } from '../fakes/jobs-cluster.ts'
 import { operatorOf } from './cluster-session.ts'
 import { violations } from './schemas.ts'
@@ -62,7 +64,28 @@ test('refuses flags of SSH for access by Jobs', async () => {
   expect(stderr).toContain('--ssh-user, --ssh-config and --become are not for access by Jobs')
 })
 
-test('a command that must work without an API server names another access', async () => {
-  const { stderr } = await run(['rotate-ca', 'recover', '--dry-run'])
-  expect(stderr).toContain('this command cannot reach node "w1" by a Job')
-})
+test.each([[['rotate-ca', 'recover', '--dry-run']], [['kubelet', 'forecast', '--all-nodes']]])(
+  '%j reaches nodes by Jobs while an API server responds',
+  async (args) => {
+    const { stderr } = await run(args)
+    expect(stderr).toMatch(/^removed namespace kcert-nodes-[0-9a-f]{8} with its Jobs and pods/m)
+    expect(stderr).not.toContain('by a Job')
+    expect(cluster.server.all(namespaces)).toEqual([])
+  },
+)
+
+test.each([[['rotate-ca', 'recover', '--dry-run']], [['renew', '--all-nodes']]])(
+  '%j names another access while no API server accepts the kubeconfig',
+  async (args) => {
+    cluster.server.refusedUsers.add('kubernetes-admin')
+    const { exit, stderr } = await run(args)
+    cluster.server.refusedUsers.clear()
+    expect(exit).toBe(6)
+    expect(stderr).toContain('no Job can reach the nodes')
+    expect(stderr).toContain('Jobs need an API server that accepts your kubeconfig')
+    const next = /^.*(sed -e .*)$/m.exec(stderr)?.[1] ?? ''
+    execFileSync('sh', ['-c', next], { cwd: folder })
+    const { access } = await readInventory(readFileSync(join(folder, 'kcert-ssh.yaml'), 'utf8'))
+    expect(access).toEqual({ by: 'ssh', host: '{address}' })
+  },
+)

@@ -118,7 +118,12 @@ async function onNodesOrTree(
   const { root } = flags
   if (root !== undefined)
     return inTree(root, context, (node) => act({ site: { node: () => node, clock: context.clock } }))
-  return withNodes(await chosenNodes(flags, context), context, (site) => act({ site, live: site }))
+  return withNodes(
+    await chosenNodes(flags, context),
+    context,
+    (site) => act({ site, live: site }),
+    flags.inventory,
+  )
 }
 
 /** Returns the control planes, which are always read because they have the CA keys, and the named workers, or all. */

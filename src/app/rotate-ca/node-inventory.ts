@@ -3,12 +3,16 @@ import { resolve } from 'node:path'
 import type { Context } from '../../cli/context.ts'
 import { descriptorOf, readTrustedText } from '../../cli/input.ts'
 import { tellLine } from '../../cli/tell-line.ts'
+import { credentialRefusals } from '../../cluster/failures.ts'
+import { onKcertError } from '../../errors/caught.ts'
 import { commandLine } from '../../errors/command-line.ts'
-import { KcertError } from '../../errors/kcert-error.ts'
+import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import type { NodeAccess } from '../../pki/node-access.ts'
-import { type Inventory, readInventory } from '../../rotation/inventory.ts'
+import { type Inventory, inventoryFileName, jobsImage, readInventory } from '../../rotation/inventory.ts'
+import type { NodeJobs } from '../../site/node-jobs.ts'
 import type { Site } from '../../site/site.ts'
 import { isFolder } from '../../system/folders.ts'
+import { openNodeJobs } from './node-jobs.ts'
 
 /**
  * Returns the named inventory, and prints its path to stderr, because kcert runs its commands. Throws KCERT_FILE_UNTRUSTED, and
@@ -48,21 +52,58 @@ export async function inventoryOrThisMachine(
   })
 }
 
-/** Returns the result of `act` on the nodes of an inventory, reached without an API server, then closes their connections. */
+/**
+ * Returns the result of `act` on the nodes of an inventory, then closes their connections. No API server is used, except to reach
+ * nodes by Jobs. `name`: the file of the inventory, for messages.
+ */
 export async function withNodes<Result>(
   inventory: Inventory,
-  { clock }: Context,
+  context: Context,
   act: (site: Site) => Promise<Result>,
+  name = inventoryFileName,
 ): Promise<Result> {
   const [{ openSite }, { inventoryObjects }] = await Promise.all([
     import('../../site/site.ts'),
     import('../../rotation-io/recovering.ts'),
   ])
-  const site = openSite({ inventory, objects: inventoryObjects(inventory), clock })
+  await using opening = new AsyncDisposableStack()
+  const jobs = await jobsIn(opening, inventory, context, name)
+  const { clock } = context
+  const site = openSite({ inventory, objects: inventoryObjects(inventory), clock, jobs })
+  opening.defer(() => site.close())
+  return await act(site)
+}
+
+async function jobsIn(
+  opening: AsyncDisposableStack,
+  inventory: Inventory,
+  context: Context,
+  name: string,
+): Promise<NodeJobs | undefined> {
+  const image = jobsImage(inventory)
+  if (image === undefined) return undefined
+  const { openClusterOf } = await import('../../cli/cluster.ts')
   try {
-    return await act(site)
-  } finally {
-    await site.close()
+    const cluster = await openClusterOf(context, { 'request-timeout': '30s' })
+    opening.defer(() => cluster.close())
+    const jobs = await openNodeJobs(context, cluster, image)
+    opening.defer(() => jobs?.close())
+    return jobs
+  } catch (error) {
+    throw onKcertError(withoutJobs(name))(error)
+  }
+}
+
+/** While no API server responds, nothing but another access reaches the nodes. */
+function withoutJobs(name: string) {
+  return (error: KcertError): KcertError => {
+    const isAway = error.code === 'KCERT_UNREACHABLE' || credentialRefusals.has(error.code)
+    if (!isAway && error.code !== 'KCERT_KUBECONFIG_UNUSABLE') return error
+    return new KcertError(error.code, 'no Job can reach the nodes', {
+      why: `${wordsOf(error)}; Jobs need an API server that accepts your kubeconfig. Write an inventory with access by SSH, and pass it with --inventory, or run kcert on the nodes`,
+      next: commandLine`sed -e ${'s/by: jobs/by: ssh/'} -e ${'s/image: .*/host: "{address}"/'} ${name} >kcert-ssh.yaml`,
+      cause: error,
+    })
   }
 }
 
