@@ -46,27 +46,32 @@ export async function readNodeLogs(
   const wanted =
     nodes.length === 0 ? controlPlanes : inventory.nodes.filter((node) => nodes.includes(node.name))
   const skipped = controlPlanes.filter((node) => !wanted.includes(node)).map((node) => node.name)
-  return withNodes(inventory, context, async (site) => {
-    const logs: LogReading[] = []
-    const read: string[] = []
-    let unreachable = 0
-    for (const node of wanted) {
-      try {
-        const visitThere = (event: AuditEvent): void => visit(event, node.name)
-        const found =
-          handshakesSinceMs === undefined
-            ? await logsOnNode(nodeNamed(site, node.name), targets, visitThere)
-            : [await handshakesOnNode(site, nodeNamed(site, node.name), handshakesSinceMs, visitThere)]
-        logs.push(...found)
-        if (found.some(({ events, problems }) => events > 0 || problems.length === 0)) read.push(node.name)
-      } catch (error) {
-        if (!(error instanceof KcertError)) throw error
-        unreachable++
-        logs.push(unread(node.name, wordsOf(error)))
+  return withNodes(
+    inventory,
+    context,
+    async (site) => {
+      const logs: LogReading[] = []
+      const read: string[] = []
+      let unreachable = 0
+      for (const node of wanted) {
+        try {
+          const visitThere = (event: AuditEvent): void => visit(event, node.name)
+          const found =
+            handshakesSinceMs === undefined
+              ? await logsOnNode(nodeNamed(site, node.name), targets, visitThere)
+              : [await handshakesOnNode(site, nodeNamed(site, node.name), handshakesSinceMs, visitThere)]
+          logs.push(...found)
+          if (found.some(({ events, problems }) => events > 0 || problems.length === 0)) read.push(node.name)
+        } catch (error) {
+          if (!(error instanceof KcertError)) throw error
+          unreachable++
+          logs.push(unread(node.name, wordsOf(error)))
+        }
       }
-    }
-    return { logs, unreachable, apiServers: { read, skipped } }
-  })
+      return { logs, unreachable, apiServers: { read, skipped } }
+    },
+    name,
+  )
 }
 
 /**

@@ -63,26 +63,31 @@ async function onNodes(context: Context, flags: DoctorFlags): Promise<NodeReport
   const inventory = await inventoryOrThisMachine(flags.inventory, flags.nodes, context)
   const names = flags.nodes.length > 0 ? flags.nodes : inventory.nodes.map(({ name }) => name)
   const nodes = inventory.nodes.filter(({ name }) => names.includes(name))
-  return withNodes({ ...inventory, nodes }, context, async (site) => {
-    const { kubelets } = await new SiteObserver(site).observe(['kubelets'])
-    const isAlone = nodes.length === 1
-    const examine = async (name: string): Promise<NodeReport> => {
-      try {
-        const seen = kubelets.find(({ node }) => node === name)
-        const isNamed = nodes.find((one) => one.name === name)?.access?.by !== 'local'
-        return await onNode(context, flags, site, name, {
-          ...(seen && { kubeconfig: seen.kubeconfig }),
-          ...(isNamed && { nodeName: name }),
-        })
-      } catch (error) {
-        if (isAlone || !(error instanceof KcertError)) throw error
-        const unreachable = wordsOf(error)
-        return { node: name, folder: '', findings: [], fixed: [], kubelet: 'unknown', unreachable }
+  return withNodes(
+    { ...inventory, nodes },
+    context,
+    async (site) => {
+      const { kubelets } = await new SiteObserver(site).observe(['kubelets'])
+      const isAlone = nodes.length === 1
+      const examine = async (name: string): Promise<NodeReport> => {
+        try {
+          const seen = kubelets.find(({ node }) => node === name)
+          const isNamed = nodes.find((one) => one.name === name)?.access?.by !== 'local'
+          return await onNode(context, flags, site, name, {
+            ...(seen && { kubeconfig: seen.kubeconfig }),
+            ...(isNamed && { nodeName: name }),
+          })
+        } catch (error) {
+          if (isAlone || !(error instanceof KcertError)) throw error
+          const unreachable = wordsOf(error)
+          return { node: name, folder: '', findings: [], fixed: [], kubelet: 'unknown', unreachable }
+        }
       }
-    }
-    // Each node needs a separate confirmation, so they run one after the other.
-    return pMap(names, examine, { concurrency: flags.fix ? 1 : nodesAtOnce })
-  })
+      // Each node needs a separate confirmation, so they run one after the other.
+      return pMap(names, examine, { concurrency: flags.fix ? 1 : nodesAtOnce })
+    },
+    flags.inventory,
+  )
 }
 
 async function onNode(

@@ -32,14 +32,19 @@ export async function factsOnNodes(
       return { kubelet: unreached(name, error), controllerManagers: [], isReached: false }
     }
   }
-  return withNodes(inventory, context, async (site) => {
-    const found = await pMap(wanted, (name) => read(site, name), { concurrency: nodesAtOnce })
-    return {
-      kubelets: found.map(({ kubelet }) => kubelet),
-      controllerManagers: found.flatMap(({ controllerManagers }) => controllerManagers),
-      unreachable: found.filter(({ isReached }) => !isReached).length,
-    }
-  })
+  return withNodes(
+    inventory,
+    context,
+    async (site) => {
+      const found = await pMap(wanted, (name) => read(site, name), { concurrency: nodesAtOnce })
+      return {
+        kubelets: found.map(({ kubelet }) => kubelet),
+        controllerManagers: found.flatMap(({ controllerManagers }) => controllerManagers),
+        unreachable: found.filter(({ isReached }) => !isReached).length,
+      }
+    },
+    inventoryName,
+  )
 }
 
 function unreached(name: string, { message, why }: KcertError): KubeletFacts {

@@ -254,17 +254,22 @@ async function onNodes<Result>(
     import('../rotate-ca/node-inventory.ts'),
     import('../../site/node-targets.ts'),
   ])
-  return withNodes(await inventoryIn(inventory, context), context, async (site) => {
-    const wanted = new Set<EndpointKind>(
-      [...job.sections].flatMap((section) => kindsOf[section]).concat(job.isAll ? localKinds : []),
-    )
-    const { targets, faults } = await nodeTargets(site, wanted, given)
-    const lost = faults.map(({ node, error }) => lostNode(site, node, error))
-    const webhooks = job.sections.has('webhooks')
-      ? await webhooksFrom(site, job, context)
-      : { targets: [], notes: [], errors: [] }
-    return act({ ...webhooks, targets: [...targets, ...lost, ...webhooks.targets] })
-  })
+  return withNodes(
+    await inventoryIn(inventory, context),
+    context,
+    async (site) => {
+      const wanted = new Set<EndpointKind>(
+        [...job.sections].flatMap((section) => kindsOf[section]).concat(job.isAll ? localKinds : []),
+      )
+      const { targets, faults } = await nodeTargets(site, wanted, given)
+      const lost = faults.map(({ node, error }) => lostNode(site, node, error))
+      const webhooks = job.sections.has('webhooks')
+        ? await webhooksFrom(site, job, context)
+        : { targets: [], notes: [], errors: [] }
+      return act({ ...webhooks, targets: [...targets, ...lost, ...webhooks.targets] })
+    },
+    inventory,
+  )
 }
 
 /** Connections to pods start on a control plane, as those of its API server do; the API has their addresses. */
