@@ -128,7 +128,7 @@ function programBehind(socket: WebSocket): RunningProgram {
 }
 
 /** Returns the end in a Status: that of the program, or why the kubelet could not run it. */
-function endIn(bytes: Buffer): ProgramEnd {
+export function endIn(bytes: Buffer): ProgramEnd {
   const { status, message, details } = objectIn(bytes.toString('utf8')) ?? {}
   if (status === 'Success') return { status: 0 }
   const causes: readonly unknown[] = isObject(details) && Array.isArray(details.causes) ? details.causes : []
