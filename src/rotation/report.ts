@@ -164,7 +164,7 @@ const sourcesSchema = v.object({
   folder: text,
   step: described(
     v.picklist(['find', 'overlap', 'final']),
-    'find: phase 1 has not created the new CA, so there is no diff yet; overlap: the files need both CAs before phase 9; final: phase 12 has started, and the files need only the new CA',
+    'find: phase 1 has not created the new CA, so there is no diff yet; overlap: the files need both CAs before phase 9 (etcd: 5); final: phase 12 (etcd: 6) has started, and the files need only the new CA',
   ),
   files: described(v.number(), 'number of files that kcert read'),
   places: described(

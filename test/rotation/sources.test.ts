@@ -183,6 +183,7 @@ test.each<readonly [string, string | Uint8Array]>([
   ['ansible-vault', 'ca: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  6162\n'],
   ['SealedSecret', 'kind: SealedSecret\n'],
   ['Git LFS', 'version https://git-lfs.github.com/spec/v1\noid sha256:00\n'],
+  ['compressed', `encoding: gzip+base64\ncontent: H4sIAAAA${'A'.repeat(100)}\n`],
   ['compressed', Buffer.from([0x1f, 0x8b, 8, 0, 0])],
 ])('a file that may hide a CA is not checked: %s', async (word, content) => {
   write({ file: content })
@@ -257,6 +258,8 @@ test('reads 10,000 files of which half are no manifests', async () => {
   expect(places).toMatchObject([{ file: 'apps/49/ca.yaml', line: 1 }])
 }, 120_000)
 
+// A key after the certificate, in the same block.
+const trailing = `-----BEGIN CERTIFICATE-----\n${Buffer.concat([der, Buffer.from('correct horse')]).toString('base64')}\n-----END CERTIFICATE-----\n`
 const bundle = `caBundle: ${base64(oldPem)}\n`
 test.each([
   [
@@ -277,6 +280,9 @@ test.each([
     'base64 on several lines',
     `x: |\n${base64(`correct horse ${'x'.repeat(200)}`).replace(/.{1,60}/g, '  $&\n')}${bundle}`,
   ],
+  ['hexadecimal', `x:\n  ${'ab:'.repeat(12)}\n  correct horse\n${bundle}`],
+  ['a comment of a bundle', `caBundle: ${base64(`${oldPem}# correct horse ${keyLines.slice(0, 64)}\n`)}\n`],
+  ['the rest of a certificate', `ca: |\n${indented(trailing, '  ')}\n`],
   ['a huge line', `x: ${'a b '.repeat(100_000)} correct horse\n${bundle}`],
   ['a line of spaces', `kind: Secret\ndata:${' '.repeat(200_000)}correct horse\n${bundle}`],
   ['a line with terminal controls', `x: \u001b]0;correct horse\u0007\n${bundle}`],

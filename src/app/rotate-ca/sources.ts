@@ -14,6 +14,7 @@ import { failureOf, kindOf, readFile } from '../../system/files.ts'
 
 const mostFiles = 100_000
 const mostBytes = 1024 ** 3
+const mostPlaces = 10_000
 
 type Unchecked = RotationSources['unchecked'][number]
 
@@ -37,10 +38,10 @@ export function sourcesIn(
         unchecked.push(found)
         continue
       }
-      if (files === mostFiles || bytes > mostBytes) {
+      if (files === mostFiles || bytes > mostBytes || places.length > mostPlaces) {
         unchecked.push({
           file: found,
-          why: 'this and the next files are above the limit of 100,000 files or 1 GiB',
+          why: 'this and the next files are above the limit of 100,000 files, 1 GiB or 10,000 places',
         })
         break
       }

@@ -55,7 +55,7 @@ export function renderPlan(plan: RotationPlan, view: View, isUndo = false): stri
     keyTypeLines(plan, view),
     // Pods, kubeconfigs and webhooks do not use the CA of etcd.
     plan.cas.some(({ ca }) => ca === 'etcd') ? [] : radiusLines(plan, view),
-    sourceLines(plan.sources, view),
+    sourceLines(plan, view),
     plan.blockers.length === 0 ? ['nothing blocks the rotation'] : blockerLines(plan.blockers, view),
     [
       `about ${durationText(plan.estimatedSeconds)} in total, estimated from measurements; kcert plans each phase again before it runs it`,

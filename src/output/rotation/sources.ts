@@ -1,20 +1,25 @@
-import type { RotationSources } from '../../rotation/report.ts'
+import type { RotationPlan, RotationSources } from '../../rotation/report.ts'
 import { counted } from '../sections.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
 
-const steps = {
-  find: 'there is no diff yet: run the same command again after phase 1',
-  overlap:
-    'each place needs both CAs, after phase 1 and before phase 9; run the same command again after phase 12',
-  final: 'each place needs only the new CA',
-} as const
+/** The phases that end the use of certificates of the old CA, and the trust in it. */
+const phases = { manual: { ends: 9, drops: 12 }, etcd: { ends: 5, drops: 6 } } as const
 
 const mostPlaces = 200
 
 /** Returns what would restore an old CA in the files of a repository, and the diff. */
-export function sourceLines(sources: RotationSources | undefined, { paint }: View): string[] {
+export function sourceLines(
+  { sources, cas }: Pick<RotationPlan, 'sources' | 'cas'>,
+  { paint }: View,
+): string[] {
   if (sources === undefined) return []
+  const { ends, drops } = phases[cas.some(({ ca }) => ca === 'etcd') ? 'etcd' : 'manual']
+  const steps = {
+    find: 'there is no diff yet: run the same command again after phase 1',
+    overlap: `each place needs both CAs, after phase 1 and before phase ${ends}; run the same command again after phase ${drops}`,
+    final: 'each place needs only the new CA',
+  } as const
   const { folder, step, files, places, unchecked } = sources
   const open = places.filter(({ needsChange }) => needsChange)
   const later = places.length - open.length
@@ -30,7 +35,9 @@ export function sourceLines(sources: RotationSources | undefined, { paint }: Vie
       return `  ${printable(`${file}:${line}${where}: old ${ca} CA, ${form === 'other' ? 'in another format' : form}${hand}`)}`
     }),
     ...more(open, 'place'),
-    ...(later === 0 ? [] : [`  ${counted(later, 'place')} with the old CA must not change before phase 12`]),
+    ...(later === 0
+      ? []
+      : [`  ${counted(later, 'place')} with the old CA must not change before phase ${drops}`]),
     ...unchecked
       .slice(0, mostPlaces)
       .map(({ file, why }) => `  ${printable(`not checked: ${file}: ${why}`)}`),

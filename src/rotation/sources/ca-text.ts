@@ -155,7 +155,9 @@ function readEncoded(token: string, cas: readonly SourceCa[], step: Step, depth:
     text,
     shown.map(([start, end]) => ({ start, end, text: '' })),
   )
-  const isBundle = shown.length > 0 && isGap(`${rest}\n`)
+  // A key in a comment would be shown with the bundle.
+  const isBundle =
+    shown.length > 0 && isGap(`${rest}\n`) && !/[A-Za-z0-9+/_-]{40}|passw|secret|token|private/i.test(rest)
   const isExact = isBundle && Buffer.from(text, 'utf8').equals(decoded.bytes)
   if (!isExact || splices.length === 0) return { isBundle, places, edited: undefined }
   return { isBundle, places, edited: Buffer.from(spliced(text, splices), 'utf8').toString('base64') }

@@ -6,7 +6,8 @@ import type { Hunk } from './unified-diff.ts'
 // Which lines of a file a diff may show. When in doubt, the line is not shown, and the operator edits the file.
 
 const largestHunk = 256 * 1024
-const opaque = /(?<![A-Za-z0-9+/_=-])(?!sha256:)[A-Za-z0-9+/_=-]{40,}|^\s*[A-Za-z0-9+/]{4,}=*\s*$|-----/
+const opaque =
+  /(?<![A-Za-z0-9+/_=-])(?!sha256:)[A-Za-z0-9+/_=-]{40,}|^\s*[A-Za-z0-9+/]{4,}=*\s*$|-----|(?:[0-9A-Fa-f]{2}:){8}/
 const secretWord =
   /passw|passphrase|\bpass\b|pwd|secret(?!Name|Ref|KeyRef)|token|credential|private|(?:^|[-_./"'\s])key\b|[a-z]Key\b|apikey|key-data|client-key|\bauth\b|:\/\/[^\s/@]*:[^\s/@]*@/i
 /** Lines that name a kind or type, such as `kind: Secret`, have no secret. */

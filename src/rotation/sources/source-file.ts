@@ -35,6 +35,7 @@ const opaqueFiles: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^age-encryption\.org\/|-----BEGIN (?:PGP MESSAGE|AGE ENCRYPTED FILE|CMS)-----/, 'it is encrypted'],
   [/^\0GITCRYPT\0/, 'git-crypt encrypted it'],
   [/^version https:\/\/git-lfs\.github\.com\//, 'it is a pointer to a file in Git LFS'],
+  [/\bH4sI[A-Za-z0-9+/]{80}/, 'it has compressed values: extract and check them'],
   [
     /^(?:\x1f\x8b|PK\x03\x04|\xfd7zXZ|\x28\xb5\x2f\xfd|BZh)/,
     'it is compressed: extract it and check its files',
