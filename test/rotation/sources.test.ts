@@ -235,6 +235,26 @@ test('an empty folder, and a CA that could not be read, are never a clean result
   )
 })
 
+test('a change beside a secret is by hand, even if another CA of the same bundle is in the diff', async () => {
+  const [frontOld, frontNew] = [pemOf('front-proxy-ca'), pemOf('front-proxy-ca-2')]
+  write({ 'a.pem': `${oldPem}${frontOld}password: correct horse\n` })
+  const front = { ca: 'front-proxy', oldCa: recordOf(frontOld), newCa: recordOf(frontNew) }
+  const both = { ...target(false), changes: [...target(false).changes, front] } as Target
+  const search = searchOf(both, ['cluster', 'front-proxy'], (digest) =>
+    digest === newCa.digest ? newPem : frontNew,
+  )
+  const { places, diff } = await sourcesIn(folder, { workingFolder: '/' })(search)
+  expect(places.map(({ ca, byHand }) => [ca, byHand])).toEqual([
+    ['cluster', undefined],
+    ['front-proxy', expect.stringContaining('secret')],
+  ])
+  expect(diff).not.toContain('correct horse')
+  apply('git', diff)
+  expect(readFileSync(join(folder, 'a.pem'), 'utf8')).toBe(
+    `${oldPem}${newPem}${frontOld}password: correct horse\n`,
+  )
+})
+
 test('without the PEM of the new CA, each place is changed by hand', async () => {
   write({ 'ca.crt': oldPem })
   const search = searchOf(target(false), ['cluster'], () => undefined)
@@ -280,6 +300,8 @@ test.each([
     'base64 on several lines',
     `x: |\n${base64(`correct horse ${'x'.repeat(200)}`).replace(/.{1,60}/g, '  $&\n')}${bundle}`,
   ],
+  ['a double-quoted value on several lines', `${bundle}x: "correct horse\\\n  abc \\\n  def"\n`],
+  ['a value whose second line is outside', `${bundle}a: 1\nb: 1\nx: correct horse\n  MHcCAQEEIB9\n`],
   ['hexadecimal', `x:\n  ${'ab:'.repeat(12)}\n  correct horse\n${bundle}`],
   ['a comment of a bundle', `caBundle: ${base64(`${oldPem}# correct horse ${keyLines.slice(0, 64)}\n`)}\n`],
   ['the rest of a certificate', `ca: |\n${indented(trailing, '  ')}\n`],

@@ -30,6 +30,8 @@ export interface CaPlace {
   readonly ca: CaName
   readonly form: 'PEM' | 'base64' | 'CA cert hash' | 'other'
   readonly contains: 'old' | 'both'
+  /** Those of the text's splices that edit this place. */
+  readonly splices: readonly Splice[]
   /** Why the place is not edited in the text. */
   readonly byHand?: string
 }
@@ -76,7 +78,8 @@ export function readCaText(text: string, cas: readonly SourceCa[], step: Step, d
       if (contains === undefined || first === undefined || last === undefined) continue
       const edits = editsOf(text, run, one, step)
       const byHand = edits === undefined ? { byHand: 'the lines of its PEM are joined' } : {}
-      places.push({ start: first.start, end: last.end, ca: one.ca, form: 'PEM', contains, ...byHand })
+      const at = { start: first.start, end: last.end }
+      places.push({ ...at, ca: one.ca, form: 'PEM', contains, splices: edits ?? [], ...byHand })
       splices.push(...(edits ?? []))
     }
     run = []
@@ -87,8 +90,9 @@ export function readCaText(text: string, cas: readonly SourceCa[], step: Step, d
     if (pin !== undefined) {
       const one = cas.find(({ oldCa }) => oldCa.spki === pin)
       if (one === undefined) continue
-      places.push({ start, end, ca: one.ca, form: 'CA cert hash', contains: 'old' })
-      if (step === 'final') splices.push({ start, end, text: one.newCa.spki })
+      const edits = step === 'final' ? [{ start, end, text: one.newCa.spki }] : []
+      places.push({ start, end, ca: one.ca, form: 'CA cert hash', contains: 'old', splices: edits })
+      splices.push(...edits)
       continue
     }
     if (label !== undefined) {
@@ -102,18 +106,16 @@ export function readCaText(text: string, cas: readonly SourceCa[], step: Step, d
     }
     const inner = readEncoded(whole, cas, step, depth)
     if (inner.isBundle) shown.push([start, end])
-    for (const { ca, contains, byHand } of inner.places) {
+    const edits = inner.edited === undefined ? [] : [{ start, end, text: inner.edited }]
+    splices.push(...edits)
+    for (const { ca, contains, byHand, splices: inside } of inner.places) {
       const reason = inner.isBundle ? byHand : mixed
       places.push({
-        start,
-        end,
-        ca,
-        form: 'base64',
-        contains,
+        ...{ start, end, ca, form: 'base64', contains },
+        splices: inside.length === 0 ? [] : edits,
         ...(reason !== undefined && { byHand: reason }),
       })
     }
-    if (inner.edited !== undefined) splices.push({ start, end, text: inner.edited })
   }
   endRun()
   const inOrder = (a: { start: number }, b: { start: number }): number => a.start - b.start
@@ -145,7 +147,7 @@ function readEncoded(token: string, cas: readonly SourceCa[], step: Step, depth:
       const byHand = 'it is a certificate in DER, which has one CA at a time'
       return contains === undefined
         ? []
-        : [{ start: 0, end: 0, ca: one.ca, form: 'base64', contains, byHand }]
+        : [{ start: 0, end: 0, ca: one.ca, form: 'base64', contains, splices: [], byHand }]
     })
     return { isBundle: true, places, edited: undefined }
   }

@@ -6,8 +6,10 @@ import type { Hunk } from './unified-diff.ts'
 // Which lines of a file a diff may show. When in doubt, the line is not shown, and the operator edits the file.
 
 const largestHunk = 256 * 1024
-const opaque =
-  /(?<![A-Za-z0-9+/_=-])(?!sha256:)[A-Za-z0-9+/_=-]{40,}|^\s*[A-Za-z0-9+/]{4,}=*\s*$|-----|(?:[0-9A-Fa-f]{2}:){8}/
+const opaque = /(?<![A-Za-z0-9+/_=-])(?!sha256:)[A-Za-z0-9+/_=-]{40,}|-----|(?:[0-9A-Fa-f]{2}:){8}/
+/** A line of base64, and a quoted value that continues on the next line. */
+const part =
+  /^\s*["']?[A-Za-z0-9+/]{4,}=*["',\\]*\s*$|^[\s"'#,+-]*[A-Za-z0-9+/]{16,}=*["',\\]*\s*$|\\\s*$|:\s*"[^"]*$|:\s*'[^']*$/
 const secretWord =
   /passw|passphrase|\bpass\b|pwd|secret(?!Name|Ref|KeyRef)|token|credential|private|(?:^|[-_./"'\s])key\b|[a-z]Key\b|apikey|key-data|client-key|\bauth\b|:\/\/[^\s/@]*:[^\s/@]*@/i
 /** Lines that name a kind or type, such as `kind: Secret`, have no secret. */
@@ -25,7 +27,9 @@ export function hiddenIn(text: string, { shown }: CaText, hunk: Hunk): string | 
   if (hunk.lines.reduce((sum, { length }) => sum + length, 0) > largestHunk)
     return 'its lines are too long for a diff'
   const secret = 'a line beside it may contain a private key or another secret'
-  const masked = withoutRanges(text, shown, [from, to])
+  // The line before and the line after show whether a value continues there.
+  const around: Range = [text.lastIndexOf('\n', from - 2) + 1, endOfLine(text, to)]
+  const masked = withoutRanges(text, shown, around)
   const document = documentAround(text, from, to)
   const isSecret = /\bkind\\{0,9}["']?\s{0,99}:\s{0,99}\\{0,9}["']?Secret\b/.test(document)
   if (isSecret && privateKey.test(document))
@@ -45,7 +49,8 @@ export function isShowable(text: string): boolean {
 }
 
 function isSecretLine(line: string): boolean {
-  if (line.length > longestLine || opaque.test(line.replace(/sha256:[0-9a-f]{64}/g, ''))) return true
+  if (line.length > longestLine || part.test(line)) return true
+  if (opaque.test(line.replace(/sha256:[0-9a-f]{64}/g, ''))) return true
   return secretWord.test(line) && !kindLine.test(line)
 }
 
@@ -69,6 +74,11 @@ function documentAround(text: string, from: number, to: number): string {
     marks.findLast((mark) => mark <= from) ?? 0,
     marks.find((mark) => mark >= to) ?? text.length,
   )
+}
+
+function endOfLine(text: string, at: number): number {
+  const end = text.indexOf('\n', at)
+  return end === -1 ? text.length : end
 }
 
 function withoutRanges(text: string, ranges: readonly Range[], [from, to]: Range): string {

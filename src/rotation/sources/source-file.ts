@@ -89,14 +89,14 @@ export async function readSourceFile(
   const isProven = splices.length === 0 || isPartial || isComplete(spliced(text, splices), cas, edit)
   const documents = text.length > 1 << 20 ? [] : (await readDocuments(text)).documents
   const lineAt = lineCounter(text)
-  const places = read.places.map(({ start, end, ca, form, contains, byHand }): SourcePlace => {
+  const places = read.places.map(({ start, ca, form, contains, splices: edits, byHand }): SourcePlace => {
     const needsChange = step !== 'overlap' || (contains === 'old' && form !== 'CA cert hash')
-    const isEdited = splices.some((splice) => splice.start >= start && splice.start <= end)
-    const hidden = reasons.find(({ hunk: { range } }) => start < range[1] && end > range[0])?.reason
+    const isOf = ({ hunk }: (typeof reasons)[number]) => hunk.splices.some((splice) => edits.includes(splice))
+    const hidden = reasons.find((one) => one.reason !== undefined && isOf(one))?.reason
     const why =
       byHand ??
       hidden ??
-      (isEdited ? undefined : 'kcert could not read the new CA on the nodes') ??
+      (edits.length > 0 ? undefined : 'kcert could not read the new CA on the nodes') ??
       (isProven ? undefined : 'kcert could not verify its own edit')
     return {
       file: name,
