@@ -25,7 +25,7 @@ export class SessionPool {
     this.mostMs = mostMs
   }
 
-  /** Returns the answer to a command. `again`: after a lost connection it is sent once more. */
+  /** Returns the answer to a command. `again`: after a lost connection it is sent once more, over a new one. */
   async request(
     command: string,
     content: string,

@@ -243,27 +243,28 @@ class ShellNode implements NodeAccess {
     ]
     const { records } = await this.change(words, path, call, input)
     const said = new Map(records.map(({ name, rest }) => [name, rest]))
-    const changed = said.has('wrote')
-    return {
-      path: said.get('path') ?? path,
-      sha256,
-      changed,
-      before: (changed ? said.get('wrote') : said.get('same')) ?? 'absent',
-    }
+    const before = said.get('wrote') ?? said.get('same')
+    if (before === undefined)
+      throw writeFailure(this.name, path, 'unknown', 'the shell did not say what it wrote')
+    return { path: said.get('path') ?? path, sha256, changed: said.has('wrote'), before }
   }
 
-  /** Sends a read request; after a lost connection it is sent once more over a new one. */
+  /** Sends a request that reads. */
   private ask([name = '', ...words]: readonly string[], call: NodeCall): Promise<Answer> {
     return this.pool.request(command(name, ...words), '', call, 'again')
   }
 
+  /**
+   * Sends a request that changes a file. It may be sent again too, because each function of the script compares first: a change that
+   * an earlier attempt made is not made again, and neither attempt replaces what another program wrote.
+   */
   private async change(
     [name = '', ...words]: readonly string[],
     path: string,
     call: NodeCall,
     content = '',
   ): Promise<Answer> {
-    const answer = await this.pool.request(command(name, ...words), content, call, 'once')
+    const answer = await this.pool.request(command(name, ...words), content, call, 'again')
     const last = answer.records.at(-1)
     if (answer.status === 0) return answer
     throw last?.name === 'fail'

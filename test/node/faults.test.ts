@@ -93,19 +93,47 @@ describe('lost connection', () => {
     expect(interrupted).toBeGreaterThan(0)
   })
 
-  test('repeats a read once after a lost connection, and never a write', async () => {
+  test('repeats a read and a change once after a lost connection, and runs no program again', async () => {
     const marker = join(folder, 'died-once')
     // The first shell exits at its first request.
     const dying = `[ -e ${marker} ] && exec "$@"; : >${marker}; exec sh -c 'IFS= read -r n; s=$(head -c "$n"); eval "kc_end() { :; }; $(printf %s "$s" | sed "s/^while IFS.*/read -r x; exit 7; while false/")"'`
-    const node = nodeBy(commandTransport(['sh', '-c', dying, 'sh']))
-    expect(await node.statFiles(['/'])).toMatchObject([{ found: 'folder' }])
+    const path = join(folder, 'f')
+    for (const act of [
+      (node: NodeAccess) => node.statFiles(['/']),
+      (node: NodeAccess) => node.writeFile(path, 'x', { replaces: 'absent' }),
+      (node: NodeAccess) => node.removeFile(path, { holds: { sha256: sha256('x') } }),
+    ]) {
+      const node = nodeBy(commandTransport(['sh', '-c', dying, 'sh']))
+      await act(node)
+      await node.close()
+      execFileSync('rm', [marker])
+    }
+    expect(existsSync(path)).toBe(false)
+    const other = nodeBy(commandTransport(['sh', '-c', dying, 'sh']))
+    await expect(other.run(['touch', path])).rejects.toMatchObject({ code: 'KCERT_NODE_UNREACHABLE' })
+    expect(existsSync(path)).toBe(false)
+    await other.close()
+  })
+
+  test('a change whose answer was lost is not made again, and replaces nothing that changed since then', async () => {
+    const marker = join(folder, 'answered-once')
+    const path = join(folder, 'lost-answer')
+    // The first shell writes the file, runs a command, and dies before it answers.
+    const dying = (command: string) =>
+      `[ -e ${marker} ] && exec "$@"; : >${marker}; exec sh -c 'IFS= read -r n; s=$(head -c "$n"); eval "$(printf %s "$s" | sed "s|^  printf .%s %s.*|  ${command}; kill -9 \\$\\$; sleep 1|")"'`
+    const options = { replaces: { sha256: sha256('old') } }
+    writeFileSync(path, 'old')
+    const node = nodeBy(commandTransport(['sh', '-c', dying(':'), 'sh']))
+    expect(await node.writeFile(path, 'new', options)).toMatchObject({ changed: false })
+    expect(readFileSync(path, 'utf8')).toBe('new')
     await node.close()
     execFileSync('rm', [marker])
-    const other = nodeBy(commandTransport(['sh', '-c', dying, 'sh']))
-    await expect(other.writeFile(join(folder, 'f'), 'x', { replaces })).rejects.toMatchObject({
-      code: 'KCERT_NODE_UNREACHABLE',
+    writeFileSync(path, 'old')
+    const other = nodeBy(commandTransport(['sh', '-c', dying(`echo theirs >${path}`), 'sh']))
+    await expect(other.writeFile(path, 'new', options)).rejects.toMatchObject({
+      code: 'KCERT_NODE_FILE_CHANGED',
     })
-    expect(await other.writeFile(join(folder, 'f'), 'x', { replaces })).toMatchObject({ changed: true })
+    expect(readFileSync(path, 'utf8')).toBe('theirs\n')
     await other.close()
   })
 
