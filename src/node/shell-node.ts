@@ -147,17 +147,13 @@ class ShellNode implements NodeAccess {
     target: string,
     { replaces, ...call }: NodeCall & { replaces: Expected },
   ): Promise<boolean> {
-    const answer = await this.change(
-      ['kc_link', checkedPath(path), nonce(), target, wanted(replaces)],
-      path,
-      call,
-    )
-    return answer.records.some(({ name }) => name === 'wrote')
+    const words = ['kc_link', checkedPath(path), nonce(), target, wanted(replaces)]
+    return this.outcome(await this.change(words, path, call), path, ['wrote', 'same']).name === 'wrote'
   }
 
   async removeFile(path: string, { holds, ...call }: NodeCall & { holds: Expected }): Promise<boolean> {
     const answer = await this.change(['kc_remove', checkedPath(path), wanted(holds)], path, call)
-    return answer.records.some(({ name }) => name === 'removed')
+    return this.outcome(answer, path, ['removed', 'absent']).name === 'removed'
   }
 
   async makeFolder(path: string, { mode, ...call }: NodeCall & { mode: number }): Promise<void> {
@@ -166,7 +162,7 @@ class ShellNode implements NodeAccess {
 
   async removeFolder(path: string, call: NodeCall = {}): Promise<boolean> {
     const answer = await this.change(['kc_rmdir', checkedPath(path)], path, call)
-    return answer.records.some(({ name }) => name === 'removed')
+    return this.outcome(answer, path, ['removed', 'absent']).name === 'removed'
   }
 
   async unit(name: string, call: NodeCall = {}): Promise<UnitFacts> {
@@ -241,12 +237,18 @@ class ShellNode implements NodeAccess {
       owner === undefined ? '' : `${owner.uid}:${owner.gid}`,
       from,
     ]
-    const { records } = await this.change(words, path, call, input)
-    const said = new Map(records.map(({ name, rest }) => [name, rest]))
-    const before = said.get('wrote') ?? said.get('same')
-    if (before === undefined)
-      throw writeFailure(this.name, path, 'unknown', 'the shell did not say what it wrote')
-    return { path: said.get('path') ?? path, sha256, changed: said.has('wrote'), before }
+    const answer = await this.change(words, path, call, input)
+    const { name, rest: before } = this.outcome(answer, path, ['wrote', 'same'])
+    const real = answer.records.find((record) => record.name === 'path')?.rest
+    return { path: real ?? path, sha256, changed: name === 'wrote', before }
+  }
+
+  /** Returns the record of what a change did. Throws KCERT_NODE_FILE_NOT_WRITTEN if there is none. */
+  private outcome({ records }: Answer, path: string, names: readonly string[]): Answer['records'][number] {
+    const found = records.find(({ name }) => names.includes(name))
+    if (found === undefined)
+      throw writeFailure(this.name, path, 'unknown', 'the shell did not say what it changed')
+    return found
   }
 
   /** Sends a request that reads. */

@@ -137,6 +137,24 @@ describe('lost connection', () => {
     await other.close()
   })
 
+  test('an answer that does not say what a change did is an error', async () => {
+    const mute = `exec sh -c 'IFS= read -r n; eval "$(head -c "$n" | sed "s|^while IFS|kc_write() { :; }; kc_link() { :; }; kc_remove() { :; }; kc_rmdir() { :; }; &|")"'`
+    const node = nodeBy(commandTransport(['sh', '-c', mute, 'sh']))
+    const path = join(folder, 'mute')
+    for (const change of [
+      () => node.writeFile(path, 'x', { replaces }),
+      () => node.linkFile(path, 'x', { replaces }),
+      () => node.removeFile(path, { holds: replaces }),
+      () => node.removeFolder(path),
+    ]) {
+      await expect(change()).rejects.toMatchObject({
+        code: 'KCERT_NODE_FILE_NOT_WRITTEN',
+        why: 'the shell did not say what it changed',
+      })
+    }
+    await node.close()
+  })
+
   test('ends a shell that is still starting when the node is closed', async () => {
     const argv = ['sleep', '987.125']
     const node = nodeBy(commandTransport(['sh', '-c', `${argv.join(' ')}; exec "$@"`, 'sh']))
