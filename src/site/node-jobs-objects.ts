@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type ObjectOf, resources } from '../cluster/kinds.ts'
+import { resources } from '../cluster/kinds.ts'
 import type { ApiObject } from '../cluster/malformed.ts'
 import { each, type Right } from '../cluster/rights.ts'
 
@@ -8,9 +8,6 @@ import { each, type Right } from '../cluster/rights.ts'
 
 /** The beginning of the name of a run, and the name of its service account. */
 export const jobsName = 'kcert-nodes'
-
-/** The process that created the objects of a run, so that the next kcert recognizes those of a killed one. */
-export const ownerLabel = 'kcert.io/owner'
 
 const managed = { 'app.kubernetes.io/name': jobsName, 'app.kubernetes.io/managed-by': 'kcert' }
 
@@ -46,11 +43,6 @@ export function jobName(node: string, count: number): string {
 /** Selects the pods of all Jobs of a run. */
 export const podsOfEveryNode = { labelSelector: nodeLabel }
 
-/** Returns true for a pod of a node's Jobs. */
-export function isOn(node: string, { metadata }: Pick<ObjectOf<'pods'>, 'metadata'>): boolean {
-  return metadata.labels?.[nodeLabel] === keyOf(node)
-}
-
 /** Selects the pods of a node's Jobs. */
 export function podsOf(node: string): { readonly labelSelector: string } {
   return { labelSelector: `${nodeLabel}=${keyOf(node)}` }
@@ -66,12 +58,20 @@ export interface JobsRun {
   readonly image: string
   /** The users that may create Jobs and connect to their pods. */
   readonly users: readonly string[]
-  /** The identity of the process; undefined where it has none. */
-  readonly owner?: string | undefined
 }
 
-function labelsOf({ owner }: JobsRun) {
-  return owner === undefined ? managed : { ...managed, [ownerLabel]: owner }
+/**
+ * Returns the name of a run. It contains the identity of its process, so that the next kcert recognizes what a killed one left. Unlike
+ * a label, a name cannot change.
+ */
+export function runName(owner: string | undefined, random: Buffer): string {
+  return [jobsName, ...(owner === undefined ? [] : [owner]), random.toString('hex')].join('-')
+}
+
+/** Returns the identity of a run's process, empty if the name has none. Returns undefined for a name that kcert does not create. */
+export function ownerIn(name: string): string | undefined {
+  const [found, owner = ''] = /^kcert-nodes-(?:([0-9a-f]{16}-\d+-\d+)-)?[0-9a-f]{8}$/.exec(name) ?? []
+  return found && owner
 }
 
 /** Returns a pod that only waits, on a node that may have any taint. */
@@ -132,7 +132,7 @@ export function namespaceObject(run: JobsRun): ApiObject {
   return {
     apiVersion: 'v1',
     kind: 'Namespace',
-    metadata: { name: run.name, labels: { ...labelsOf(run), ...level } },
+    metadata: { name: run.name, labels: { ...managed, ...level } },
   }
 }
 
@@ -201,7 +201,7 @@ export function bindingObject(run: JobsRun): ApiObject {
 }
 
 function admission(kind: string, run: JobsRun): ApiObject {
-  const metadata = { name: run.name, labels: labelsOf(run) }
+  const metadata = { name: run.name, labels: managed }
   return { apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata }
 }
 

@@ -1,10 +1,10 @@
 import { type ObjectOf, resources } from '../cluster/kinds.ts'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import { watchEach } from '../cluster/readable.ts'
-import { isOn, podsOfEveryNode } from './node-jobs-objects.ts'
+import { podsOfEveryNode } from './node-jobs-objects.ts'
 
 /** The part of a pod that decides whether a shell can start in it. 5,000 whole pods would take much memory. */
-export type SeenPod = Pick<ObjectOf<'pods'>, 'metadata' | 'status'>
+export type SeenPod = Pick<ObjectOf<'pods'>, 'metadata' | 'status'> & { readonly nodeName?: string }
 
 interface Watched {
   readonly objects: ObjectsApi
@@ -23,8 +23,8 @@ export class RunPods {
   }
 
   /**
-   * Returns the pods of a node's Jobs, as far as the watch has reported them. The first call begins the watch, and so does one with
-   * other credentials. Throws the error that ended the watch; the next call begins it again.
+   * Returns the pods on a node, as far as the watch has reported them. The node of a pod cannot change, unlike its labels. The first
+   * call begins the watch, and so does one with other credentials. Throws the error that ended the watch; the next call begins it again.
    */
   on(node: string, objects: ObjectsApi): readonly SeenPod[] {
     if (this.#watched?.objects !== objects) this.#begin(objects)
@@ -33,7 +33,7 @@ export class RunPods {
       this.close()
       throw failure.error
     }
-    return [...this.#seen.values()].filter((pod) => isOn(node, pod))
+    return [...this.#seen.values()].filter(({ nodeName }) => nodeName === node)
   }
 
   close(): void {
@@ -55,9 +55,10 @@ export class RunPods {
   async #follow({ objects, ending: { signal } }: Watched): Promise<void> {
     for await (const { type, object } of watchEach(objects, this.#resource, podsOfEveryNode, signal)) {
       if (signal.aborted) return
-      const { metadata, status } = object
+      const { metadata, status, spec: { nodeName } = {} } = object
       if (type === 'DELETED') this.#seen.delete(metadata.name)
-      else this.#seen.set(metadata.name, { metadata, ...(status && { status }) })
+      else
+        this.#seen.set(metadata.name, { metadata, ...(status && { status }), ...(nodeName && { nodeName }) })
     }
   }
 }

@@ -28,11 +28,12 @@ import {
   namespaceObject,
   ofEveryRun,
   onNode,
-  ownerLabel,
+  ownerIn,
   ownUser,
   podObject,
   podsOf,
   policyObject,
+  runName,
 } from './node-jobs-objects.ts'
 import { RunPods, type SeenPod } from './node-jobs-pods.ts'
 
@@ -137,9 +138,9 @@ export class NodeJobs {
     const missing = await missingRights(objects, jobsRights())
     if (missing.length > 0 || user === undefined)
       throw forbidden(user?.username ?? 'USER', missing.map(rightText))
-    const name = `${jobsName}-${Buffer.from(options.random(4)).toString('hex')}`
     const { image, owner = processIdentity() } = options
-    const jobs = new NodeJobs(options, { name, image, users: [user.username, ownUser], owner })
+    const name = runName(owner, Buffer.from(options.random(4)))
+    const jobs = new NodeJobs(options, { name, image, users: [user.username, ownUser] })
     try {
       await jobs.#prepare()
       return jobs
@@ -346,10 +347,11 @@ export class NodeJobs {
     const old = new Set<string>()
     for (const kind of [namespaces, admissionPolicies, admissionPolicyBindings]) {
       for (const object of await this.#by(({ objects }) => listAll(objects, kind, ofEveryRun))) {
-        const { name, labels } = object.metadata
+        const { name } = object.metadata
+        const owner = ownerIn(name)
         // An object that has only the label is not kcert's.
-        if (name === this.#run.name || !/^kcert-nodes-[0-9a-f]{8}$/.test(name)) continue
-        if (isEndedHere(String(labels?.[ownerLabel]))) ended.add(name)
+        if (name === this.#run.name || owner === undefined) continue
+        if (isEndedHere(owner)) ended.add(name)
         else if (nowMs - createdAtMs(object) > youngMs) old.add(name)
       }
     }

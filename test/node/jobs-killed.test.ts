@@ -123,6 +123,21 @@ test('does not remove the Jobs of a process that runs', async () => {
   expect(left()).toEqual([])
 })
 
+test('does not remove the Jobs of a process that runs, whatever the labels of its objects are', async () => {
+  const tell = (note: string): void => void told.push(note)
+  const run = await NodeJobs.open({ cluster: connection, image: 'kcert:1', random: randomBytes, tell })
+  const name = left()
+  for (const kind of [namespaces, policies, bindings])
+    for (const object of cluster.server.all(kind))
+      cluster.server.put(kind, {
+        ...object,
+        metadata: { ...object.metadata, labels: { ...object.metadata.labels, 'kcert.io/owner': ended } },
+      })
+  await work(connection)
+  expect(left()).toEqual(name)
+  await run.close()
+})
+
 test('names what a killed run left and cannot be removed, and reaches the nodes nevertheless', async () => {
   await work(killedAt({ at: 30, isAfter: true }).cluster, ended).catch(() => {})
   const [name] = left()

@@ -114,7 +114,7 @@ describe('before any Job', () => {
     cluster.hasPolicies = false
     await expect(open()).rejects.toMatchObject({
       code: 'KCERT_ROTATION_REFUSED',
-      message: expect.stringMatching(/^the admission policy kcert-nodes-[0-9a-f]{8} has no effect$/),
+      message: expect.stringMatching(/^the admission policy kcert-nodes-[0-9a-f-]{8,51} has no effect$/),
     })
     expect(runNames()).toEqual([])
     expect(cluster.server.all(policies)).toEqual([])
@@ -212,6 +212,25 @@ describe('a node', () => {
     }
     const slow = await open({ pause: () => new Promise((resolve) => setTimeout(resolve, 10)), now: () => 0 })
     expect(await nodeOf(slow, 'w1').identity()).toHaveProperty('hostname')
+  })
+
+  test('is reached only by a pod on it, whatever the labels of another pod are', async () => {
+    const node = nodeOf(await open())
+    await nodeOf(opened[0]!, 'w1').identity()
+    const [run = ''] = runNames()
+    const [onW1] = cluster.server.all(pods(run))
+    await node.identity()
+    const onCp1 = cluster.server.all(pods(run)).find(({ metadata }) => metadata.name !== onW1!.metadata.name)
+    await node.close()
+    cluster.server.put(pods(run), {
+      ...onW1!,
+      metadata: { ...onW1!.metadata, labels: onCp1!.metadata.labels },
+    })
+    cluster.evict(onCp1!.metadata.name, run)
+    const again = nodeOf(opened[0]!)
+    await expect.poll(() => again.statFiles(['/']).catch(() => [])).toMatchObject([{ found: 'folder' }])
+    const execs = cluster.server.calls.filter(({ subresource }) => subresource === 'exec')
+    expect(execs.at(-1)!.name).toMatch(/^cp1-/)
   })
 
   test('is NotReady: the error names it, with the words of its condition', async () => {

@@ -37,7 +37,7 @@ test('discover reaches nodes through Jobs, removes them, and writes the access',
     { name: 'w1', access: `Job with ${image}`, check: { reachable: true } },
   ])
   expect(stderr).toMatch(
-    /^removed namespace kcert-nodes-[0-9a-f]{8} with its Jobs and pods, and its admission policy$/m,
+    /^removed namespace kcert-nodes-[0-9a-f-]{8,51} with its Jobs and pods, and its admission policy$/m,
   )
   expect([cluster.server.all(namespaces), cluster.server.all(policies)]).toEqual([[], []])
   expect(readFileSync(join(folder, 'kcert.yaml'), 'utf8')).toContain(
@@ -68,7 +68,7 @@ test.each([[['rotate-ca', 'recover', '--dry-run']], [['kubelet', 'forecast', '--
   '%j reaches nodes by Jobs while an API server responds',
   async (args) => {
     const { stderr } = await run(args)
-    expect(stderr).toMatch(/^removed namespace kcert-nodes-[0-9a-f]{8} with its Jobs and pods/m)
+    expect(stderr).toMatch(/^removed namespace kcert-nodes-[0-9a-f-]{8,51} with its Jobs and pods/m)
     expect(stderr).not.toContain('by a Job')
     expect(cluster.server.all(namespaces)).toEqual([])
   },
