@@ -358,7 +358,9 @@ describe('an API server that fails', () => {
       ...({ kind: 'too-many-requests', verb: 'create', resource: 'jobs' } as const),
       ...{ times: 2, retryAfterSeconds: 1 },
     })
+    const begun = performance.now()
     expect(await nodeOf(run).identity()).toHaveProperty('hostname')
+    expect(performance.now() - begun).toBeGreaterThan(1_900)
   })
 
   test('ends the connection of a running program: the program has failed', async () => {
