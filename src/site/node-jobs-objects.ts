@@ -125,15 +125,11 @@ export function jobObject(run: JobsRun, node: string, count: number): ApiObject 
   }
 }
 
-export function namespaceObject(run: JobsRun): ApiObject {
+export function namespaceObject({ name }: JobsRun): ApiObject {
   const level = Object.fromEntries(
     ['enforce', 'audit', 'warn'].map((mode) => [`pod-security.kubernetes.io/${mode}`, 'privileged']),
   )
-  return {
-    apiVersion: 'v1',
-    kind: 'Namespace',
-    metadata: { name: run.name, labels: { ...managed, ...level } },
-  }
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { ...managed, ...level } } }
 }
 
 export function accountObject({ name }: JobsRun): ApiObject {
@@ -142,8 +138,7 @@ export function accountObject({ name }: JobsRun): ApiObject {
 }
 
 /** Returns the policy that allows only kcert's Jobs and their pods in the namespace, and only these users to connect to them. */
-export function policyObject(run: JobsRun): ApiObject {
-  const { name, image, users } = run
+export function policyObject({ name, image, users }: JobsRun): ApiObject {
   // JSON's strings and lists of strings are literals of CEL too.
   const literal = (value: unknown): string => JSON.stringify(value)
   const rule = (apiGroups: string[], operations: string[], its: string[]) => ({
@@ -155,7 +150,7 @@ export function policyObject(run: JobsRun): ApiObject {
     fields.map((field) => `!has(${c}.${field})`).join(' && ')
   const validation = (expression: string, message: string) => ({ expression, message })
   return {
-    ...admission('ValidatingAdmissionPolicy', run),
+    ...admission('ValidatingAdmissionPolicy', name),
     spec: {
       failurePolicy: 'Fail',
       matchConstraints: {
@@ -195,14 +190,13 @@ export function policyObject(run: JobsRun): ApiObject {
   }
 }
 
-export function bindingObject(run: JobsRun): ApiObject {
-  const spec = { policyName: run.name, validationActions: ['Deny'] }
-  return { ...admission('ValidatingAdmissionPolicyBinding', run), spec }
+export function bindingObject({ name }: JobsRun): ApiObject {
+  const spec = { policyName: name, validationActions: ['Deny'] }
+  return { ...admission('ValidatingAdmissionPolicyBinding', name), spec }
 }
 
-function admission(kind: string, run: JobsRun): ApiObject {
-  const metadata = { name: run.name, labels: managed }
-  return { apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata }
+function admission(kind: string, name: string): ApiObject {
+  return { apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata: { name, labels: managed } }
 }
 
 /** Returns the permissions that kcert needs for this. The name of a run is random, so they are not of one namespace. */
