@@ -2,7 +2,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { readdirSync, unlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { bootId, processNamespace, startedTicksOf } from './process-identity.ts'
+import { bootId, hasEnded, processNamespace, startedTicksOf } from './process-identity.ts'
 
 // A process that is killed between writing a temporary file and renaming it leaves the file, possibly with a private key in it.
 // The name identifies the process, so the next kcert can tell it from the file of a running process.
@@ -47,7 +47,7 @@ export function removeLeftovers(folder: string): void {
 function isLeftover(name: string): boolean {
   const [, where, boot, pid, ticks] = isTemporaryName(name) ? (owned.exec(name) ?? []) : []
   if (where === undefined || where !== machine()) return false
-  return boot !== short(bootId()) || startedTicksOf(Number(pid)).replaceAll(/\D/g, '') !== ticks
+  return boot !== short(bootId()) || hasEnded(Number(pid), ticks)
 }
 
 /** Returns an identifier of the machine and the container: process ids are meaningful only there. */

@@ -8,7 +8,7 @@ import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { removeQuietly } from './atomic-file.ts'
 import { isOfLiving, temporaryName } from './leftovers.ts'
-import { bootId, processNamespace, startedTicksOf } from './process-identity.ts'
+import { bootId, hasEnded, processNamespace, startedTicksOf } from './process-identity.ts'
 import { textIfReadable } from './required-file.ts'
 
 // Only one kcert at a time works on a file: a lock file next to it names the process that holds the lock. It works on one machine
@@ -122,7 +122,7 @@ function breakIfDead(lock: string, path: string): boolean {
 function isDead(lock: string): boolean {
   const holder = holderOf(lock)
   if (holder?.host !== hostname() || holder.namespace !== processNamespace()) return false
-  return holder.bootId !== bootId() || startedTicksOf(holder.pid) !== holder.startedTicks
+  return holder.bootId !== bootId() || hasEnded(holder.pid, holder.startedTicks)
 }
 
 function holderOf(lock: string): Holder | undefined {

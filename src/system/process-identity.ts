@@ -29,12 +29,11 @@ export function processNamespace(): string | undefined {
   return orUndefined(() => readlinkSync('/proc/self/ns/pid'))
 }
 
-/** Returns the start time of the process; empty when there is no such process. Without /proc, whether the process exists. */
+/** Returns the start time of the process; empty when there is no such process, and "running" when its start cannot be read. */
 export function startedTicksOf(pid: number): string {
   const stat = textIfReadable(`/proc/${pid}/stat`)
   // The second field is the program's name in parentheses, which may contain any character. starttime is the 20th field after it.
   if (stat !== undefined) return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
-  if (process.platform === 'linux') return ''
   try {
     process.kill(pid, 0)
     return 'running'
@@ -43,7 +42,13 @@ export function startedTicksOf(pid: number): string {
   }
 }
 
-/** Returns an identifier of this process, as a label value of Kubernetes; undefined where a later process cannot check it. */
+/** Returns true if the process with this start time has ended. A start time that cannot be read (hidepid) proves nothing. */
+export function hasEnded(pid: number, startedTicks: string | undefined): boolean {
+  const now = startedTicksOf(pid)
+  return now !== 'running' && now !== startedTicks
+}
+
+/** Returns an identifier of this process, for the name of an object of Kubernetes; undefined where a later process cannot check it. */
 export function processIdentity(): string | undefined {
   const place = bootAndNamespace()
   return place && `${place}-${process.pid}-${startedTicksOf(process.pid)}`
@@ -52,7 +57,7 @@ export function processIdentity(): string | undefined {
 /** Returns true if the process with this identifier ran since the last boot of this machine, in this container, and has ended. */
 export function isEndedHere(identity: string): boolean {
   const [, place, pid, ticks] = /^([0-9a-f]{16})-(\d+)-(\d+)$/.exec(identity) ?? []
-  return place !== undefined && place === bootAndNamespace() && startedTicksOf(Number(pid)) !== ticks
+  return place !== undefined && place === bootAndNamespace() && hasEnded(Number(pid), ticks)
 }
 
 /** Two machines may have one machine ID and one host name, but never one boot ID. */
