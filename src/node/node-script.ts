@@ -203,7 +203,7 @@ kc_split() {
 # A shell that was killed may have left one, with a key in it.
 kc_sweep() {
   for s in "$1"/.kcert.*.kcert-tmp; do
-    [ -e "$s" ] && find "$1" -maxdepth 1 -name '.kcert.*.kcert-tmp' -mmin +10 -exec rm -rf {} +
+    [ -e "$s" ] && find "$1/" -maxdepth 1 -name '.kcert.*.kcert-tmp' -mmin +10 -exec rm -rf {} +
     return 0
   done
 }
@@ -286,6 +286,7 @@ kc_write_pair() {
   shift 4
   D=\${all#*-}
   kc_stage "$@"
+  [ "$kf" != "$f" ] || kc_fail one-file "$f"
   kc_still
   if [ "$k" ] && [ "$t" ] && [ "$kd" = "$d" ]; then
     b=$d/.kcert.$2b.kcert-tmp

@@ -27,6 +27,7 @@ const reasons: Readonly<Record<string, string>> = {
   cut: 'the node received other content than kcert sent: the connection broke, or the disk is full',
   dangling: 'it is a dangling symbolic link',
   'no-folder': 'its folder does not exist',
+  'one-file': 'the path of its key leads to the same file',
   'not-a-file': 'it is a folder or a device, which kcert does not replace with a file',
 }
 

@@ -266,6 +266,29 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       }
     })
 
+    test('refuses a key whose path leads to the file of its certificate', async () => {
+      writeFileSync(at('both.pem'), 'both')
+      symlinkSync('both.pem', at('a.key'))
+      const key = { path: at('a.key'), replaces: 'anything', content: 'key' } as const
+      await expect(
+        node.writeFile(at('both.pem'), 'cert', { replaces: 'anything', key }),
+      ).rejects.toMatchObject({
+        code: 'KCERT_NODE_FILE_NOT_WRITTEN',
+        why: 'the path of its key leads to the same file',
+      })
+      expect(readFileSync(at('both.pem'), 'utf8')).toBe('both')
+      expect(readdirSync(here).sort()).toEqual(['a.key', 'both.pem'])
+    })
+
+    test('the next write removes old leftovers also in a folder behind a link', async () => {
+      mkdirSync(at('real'))
+      symlinkSync('real', at('pki'))
+      writeFileSync(at('real/.kcert.aaaa.kcert-tmp'), 'a key')
+      utimesSync(at('real/.kcert.aaaa.kcert-tmp'), 0, 0)
+      await node.writeFile(at('pki/f'), 'x', { replaces: 'absent' })
+      expect(readdirSync(at('real'))).toEqual(['f'])
+    })
+
     test('the next write removes old leftovers of a killed shell', async () => {
       writeFileSync(at('.kcert.aaaa.kcert-tmp'), 'a key')
       writeFileSync(at('.kcert.bbbb.kcert-tmp'), 'somebody is writing')
